@@ -1,0 +1,130 @@
+# `make help` lists what can be made. Nothing here needs more than Go, make, git and bash; nothing needs root.
+
+SHELL         := bash
+.SHELLFLAGS   := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS     += --no-builtin-rules
+
+# The demo: how many test hosts, of which kind, and whether to leave once all are Ready. Set on the command line only: HOST
+# is a variable that some shells export.
+HOSTS := 2
+HOST  := fake
+ONCE  :=
+ifneq ($(HOST),fake)
+$(error HOST=$(HOST) is not a kind of test host; the only one is HOST=fake)
+endif
+
+# Extra flags for `go test`, say TESTFLAGS='-run TestSomething'.
+TESTFLAGS :=
+
+# The Kubernetes release that the lab's control plane is built from; lab/controlplane/go.mod pins the modules.
+KUBERNETES_VERSION := v1.36.3
+KUBERNETES_LDFLAGS := -s -w \
+	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION:v%=%))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION:v%=%)))
+
+# One module at a time, exactly the pinned versions, and no look at git: a checkout may belong to another user. Exported,
+# because tests build programs as well. What the machine sets besides is kept.
+export GOWORK  := off
+export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=%,$(shell go env GOFLAGS)) -buildvcs=false -mod=readonly)
+
+# Everything but the race detector goes without a C compiler.
+GO_BUILD       := CGO_ENABLED=0 go build
+CONTROL_PLANE  := lab/controlplane
+CONTROLLER_GEN := build/tools/controller-gen
+GOLANGCI_LINT  := build/tools/golangci-lint
+
+# A kubectl is built for the demo only where the machine has none.
+KUBECTL := $(if $(shell command -v kubectl),,build/kubectl)
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+##### Run
+
+.PHONY: demo
+demo: build $(KUBECTL) ## Boot a real control plane, the operator and test hosts. HOSTS=2, ONCE=1 leaves when all are Ready.
+	@exec build/lab demo --hosts $(HOSTS) $(if $(ONCE),--once)
+
+.PHONY: bench
+bench: build ## Measure connections, bytes, steps and times in the lab, and compare them with the budgets.
+	@exec build/lab bench
+
+##### Build. Go's own cache knows what is out of date, so every binary is phony and a second run takes about a second.
+
+.PHONY: build
+build: build/lab-controlplane build/wmco build/wicd.exe build/lab ## Build everything that the demo and the tests run.
+
+.PHONY: build/wmco build/wicd.exe build/lab build/lab-controlplane build/kubectl
+
+build/wmco:
+	@echo "building $@ (the operator)"
+	@$(GO_BUILD) -o $@ ./cmd/wmco
+
+build/wicd.exe:
+	@echo "building $@ (the agent, for Windows)"
+	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -trimpath -ldflags "-s -w" -o $@ ./cmd/wicd
+
+build/lab:
+	@echo "building $@ (the simulated hosts and the demo)"
+	@$(GO_BUILD) -o $@ ./lab/demo
+
+build/lab-controlplane:
+	@echo "building $@ (etcd and Kubernetes $(KUBERNETES_VERSION) in one program; about five minutes on two cores when cold)"
+	@hack/build-with-progress $(CONTROL_PLANE) $@ . -ldflags "$(KUBERNETES_LDFLAGS)"
+
+build/kubectl:
+	@echo "building $@ (this machine has no kubectl)"
+	@hack/build-with-progress $(CONTROL_PLANE) $@ k8s.io/kubernetes/cmd/kubectl -ldflags "$(KUBERNETES_LDFLAGS)"
+
+# The tools, at the versions that tools/go.mod pins.
+
+$(CONTROLLER_GEN): tools/go.mod tools/go.sum
+	@echo "building $@"
+	@hack/build-with-progress tools $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(GOLANGCI_LINT): tools/go.mod tools/go.sum
+	@echo "building $@ (some minutes on two cores when cold)"
+	@hack/build-with-progress tools $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+##### Prove
+
+.PHONY: test
+test: build/lab-controlplane build/wicd.exe ## Run all tests, with the race detector where a C compiler is found.
+	@hack/run-tests $(TESTFLAGS)
+
+.PHONY: verify
+verify: check lint ## Check all that needs no test run: generated files, format, vet, documents, lint.
+
+.PHONY: check
+check: ## Check generated files, format, vet and documents: verify without lint.
+	@hack/verify-generated
+	@unformatted="$$(gofmt -l .)"; \
+	  [[ -z "$$unformatted" ]] || { printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; }
+	@echo "go vet"
+	@CGO_ENABLED=0 go vet ./...
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./cmd/wicd/... ./internal/host/...
+	@cd $(CONTROL_PLANE) && CGO_ENABLED=0 go vet ./...
+	@go run ./hack/requirements -check
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint at its pinned version (its first build takes minutes).
+	@echo "golangci-lint"
+	@CGO_ENABLED=0 $(GOLANGCI_LINT) run ./...
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GOLANGCI_LINT) run ./cmd/wicd/... ./internal/host/...
+
+##### Write
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the tests column of docs/requirements.md.
+	@$(CONTROLLER_GEN) object paths=./api/...
+	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
+	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
+	  paths=./internal/controller/... paths=./cmd/wmco/... output:rbac:dir=deploy/rbac
+	@go run ./hack/requirements
+
+.PHONY: fmt
+fmt: ## Format all Go code.
+	@gofmt -w .
