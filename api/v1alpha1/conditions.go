@@ -1,0 +1,54 @@
+package v1alpha1
+
+// Condition types of a WindowsInstance. Each is True, False or Unknown, never absent once the instance was seen.
+const (
+	// ConditionReachable: the host answers over SSH with the pinned host key and accepts the operator's key.
+	ConditionReachable = "Reachable"
+	// ConditionSupported: Windows version, network and name allow this host to be a node of this cluster.
+	ConditionSupported = "Supported"
+	// ConditionPrepared: Windows features and host name are in force.
+	ConditionPrepared = "Prepared"
+	// ConditionInstalled: payload, files and services are on the host.
+	ConditionInstalled = "Installed"
+	// ConditionJoined: the kubelet has its certificate and the Node object is there.
+	ConditionJoined = "Joined"
+	// ConditionNetworkReady: the pod network was assigned and set up.
+	ConditionNetworkReady = "NetworkReady"
+	// ConditionReady: the node was checked to work, and takes pods.
+	ConditionReady = "Ready"
+	// ConditionUpToDate: the host is what this version of the operator wants it to be.
+	ConditionUpToDate = "UpToDate"
+)
+
+// Reasons of conditions. The operator's documentation lists each with its meaning and remedy.
+const (
+	ReasonSucceeded  = "Succeeded"
+	ReasonReady      = "Ready"
+	ReasonInProgress = "InProgress"
+	ReasonWaiting    = "Waiting"
+	ReasonPaused     = "Paused"
+	ReasonRemoving   = "Removing"
+	ReasonNotYet     = "NotYet" // an earlier condition must be true first
+
+	// Input.
+	ReasonInvalidEntry      = "InvalidEntry"      // the entry in windows-instances is malformed
+	ReasonPrivateKeyMissing = "PrivateKeyMissing" // Secret cloud-private-key is not there
+	ReasonPrivateKeyInvalid = "PrivateKeyInvalid" // Secret cloud-private-key holds no usable private key
+	ReasonClusterNotRead    = "ClusterConfigurationInvalid"
+
+	// Identity.
+	ReasonNameConflict       = "NameConflict"
+	ReasonDuplicateHost      = "DuplicateHost"
+	ReasonHostNameInvalid    = "HostNameInvalid"
+	ReasonCertificateRefused = "CertificateRequestRefused"
+	ReasonCertificateExpired = "CertificateExpired"
+
+	// Progress and failure.
+	ReasonRebooting         = "Rebooting"
+	ReasonStepFailed        = "StepFailed"
+	ReasonChecksFailed      = "ChecksFailed"
+	ReasonNodeNotRegistered = "NodeNotRegistered"
+	ReasonNodeNotReady      = "NodeNotReady"
+	ReasonSubnetNotAssigned = "PodSubnetNotAssigned"
+	ReasonDrainBlocked      = "DrainBlocked"
+)

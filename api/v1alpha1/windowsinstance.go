@@ -1,0 +1,181 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DesiredState is what an instance should be.
+// +kubebuilder:validation:Enum=Node;Removed
+type DesiredState string
+
+const (
+	// DesiredStateNode is a host that is a Ready node of the cluster.
+	DesiredStateNode DesiredState = "Node"
+	// DesiredStateRemoved is a host given back as it was; the object is deleted when that is done.
+	DesiredStateRemoved DesiredState = "Removed"
+)
+
+// WindowsInstanceSpec says which host this is and what it should be. It is written by the sources (Machines and the ConfigMap
+// windows-instances); a user may set paused.
+type WindowsInstanceSpec struct {
+	// Address is the IPv4 address or DNS name under which the host is reached, as its source gives it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Address string `json:"address"`
+	// Username is the administrator that the operator logs in as. Empty when the source names none: then nothing is done.
+	// +optional
+	// +kubebuilder:validation:MaxLength=104
+	Username string `json:"username,omitempty"`
+	// Source is where the instance comes from.
+	Source Source `json:"source"`
+	// HostName is the computer name that the host is given; empty leaves the one it has.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	HostName string `json:"hostName,omitempty"`
+	// DesiredState is Node, or Removed once the source no longer lists the host.
+	// +kubebuilder:default=Node
+	DesiredState DesiredState `json:"desiredState,omitempty"`
+	// Paused stops the operator from touching the host until it is false again.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// Source is where an instance comes from. Exactly one field is set.
+// +kubebuilder:validation:XValidation:rule="has(self.machine) != has(self.configMapKey)",message="exactly one of machine and configMapKey must be set"
+type Source struct {
+	// Machine is the Machine of the Machine API that the instance was made for.
+	// +optional
+	Machine *MachineReference `json:"machine,omitempty"`
+	// ConfigMapKey is the key in the ConfigMap windows-instances that lists the host.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ConfigMapKey string `json:"configMapKey,omitempty"`
+}
+
+// MachineReference names a Machine.
+type MachineReference struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// WindowsInstanceStatus is how far the host is, and why. Only the operator writes it.
+type WindowsInstanceStatus struct {
+	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Summary is the reason of the condition that stands in the way of Ready, or Ready.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+	// NextAction says in words what happens next, or what an administrator must do.
+	// +optional
+	NextAction string `json:"nextAction,omitempty"`
+	// Step is what is being done right now.
+	// +optional
+	Step *StepStatus `json:"step,omitempty"`
+	// HostKey is the pinned SSH host key.
+	// +optional
+	HostKey *HostKey `json:"hostKey,omitempty"`
+	// Host are the facts that the host told of itself.
+	// +optional
+	Host *HostStatus `json:"host,omitempty"`
+	// NodeRef names the Node. It is set before the host is changed: a claim to the name.
+	// +optional
+	NodeRef *NodeReference `json:"nodeRef,omitempty"`
+	// Version is the operator version that configured the host last.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// SpecDigest identifies the NodeSpec that the host was brought to.
+	// +optional
+	SpecDigest string `json:"specDigest,omitempty"`
+	// PublicKeyHash identifies the SSH key that the host was configured with.
+	// +optional
+	PublicKeyHash string `json:"publicKeyHash,omitempty"`
+	// Conditions are Reachable, Supported, Prepared, Installed, Joined, NetworkReady, Ready and UpToDate.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StepStatus is a step in progress.
+type StepStatus struct {
+	// Name is the step's name as in the agent's plan, or a phase of the operator.
+	Name string `json:"name"`
+	// Index and Of tell how far the plan is.
+	// +optional
+	Index int32 `json:"index,omitempty"`
+	// +optional
+	Of int32 `json:"of,omitempty"`
+	// Detail is what is waited for, or how many bytes are done.
+	// +optional
+	Detail string `json:"detail,omitempty"`
+	// StartedAt is when the step began.
+	StartedAt metav1.Time `json:"startedAt"`
+}
+
+// HostKey is an SSH host key.
+type HostKey struct {
+	// Type is the algorithm, such as ssh-ed25519.
+	Type string `json:"type"`
+	// Key is the public key in base64.
+	Key string `json:"key"`
+	// Fingerprint is the SHA256 fingerprint as ssh-keygen -l prints it.
+	Fingerprint string `json:"fingerprint"`
+}
+
+// HostStatus are facts of a host.
+type HostStatus struct {
+	// Name is the host name in force.
+	Name string `json:"name"`
+	// Product is the Windows product, such as Windows Server 2022 Datacenter.
+	// +optional
+	Product string `json:"product,omitempty"`
+	// Build is the Windows build with its revision, such as 10.0.20348.681.
+	// +optional
+	Build string `json:"build,omitempty"`
+	// MachineID is the Windows installation's own identifier.
+	// +optional
+	MachineID string `json:"machineID,omitempty"`
+	// BootID differs after each boot.
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+	// Addresses are the host's IPv4 addresses, that of the default route first.
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// NodeReference names a Node.
+type NodeReference struct {
+	Name string `json:"name"`
+	// UID is set once the Node exists.
+	// +optional
+	UID string `json:"uid,omitempty"`
+}
+
+// WindowsInstance is one Windows host that is, or is becoming, or ceases to be, a node of the cluster.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=winst,singular=windowsinstance
+// +kubebuilder:printcolumn:name="Address",type=string,JSONPath=`.spec.address`
+// +kubebuilder:printcolumn:name="Source",type=string,JSONPath=`.metadata.labels.windowsmachineconfig\.openshift\.io/source`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeRef.name`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.summary`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Next",type=string,priority=1,JSONPath=`.status.nextAction`
+type WindowsInstance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   WindowsInstanceSpec   `json:"spec"`
+	Status WindowsInstanceStatus `json:"status,omitempty"`
+}
+
+// WindowsInstanceList is a list of WindowsInstances.
+// +kubebuilder:object:root=true
+type WindowsInstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []WindowsInstance `json:"items"`
+}

@@ -1,0 +1,65 @@
+// Package plan compares what a host is with what it should be and says what to do. It is pure: the same facts and the same spec
+// always give the same steps, and after the steps were done there are none.
+package plan
+
+import (
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Facts are what the agent found on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger and Applied are set.
+type Facts struct {
+	Time   time.Time       `json:"time"` // the host's clock
+	System host.SystemInfo `json:"system"`
+	Agent  Agent           `json:"agent"`
+	// Applied is the digest of the spec that was last applied to its end; empty when none was.
+	Applied string `json:"applied,omitempty"`
+	// Payload are the payload files that lie complete on the host, sha256 to path.
+	Payload map[string]string `json:"payload,omitempty"`
+	// Ledger is what the host was like before we changed it.
+	Ledger Ledger `json:"ledger"`
+
+	Features    map[string]host.FeatureState `json:"features,omitempty"`
+	Files       map[string]FileFact          `json:"files,omitempty"` // files, folders and links that the spec or the ledger names
+	Environment map[string]string            `json:"environment,omitempty"`
+	Firewall    map[string]host.FirewallRule `json:"firewall,omitempty"`
+	Services    map[string]host.Service      `json:"services,omitempty"` // named by the spec or the ledger, and all of ours
+	Networks    []host.HNSNetwork            `json:"networks,omitempty"`
+	Endpoints   []host.HNSEndpoint           `json:"endpoints,omitempty"`
+	Processes   []host.Process               `json:"processes,omitempty"` // that run from our folders
+	Identity    IdentityFacts                `json:"identity"`
+}
+
+// Agent is the running agent.
+type Agent struct {
+	Version string `json:"version"`
+	Path    string `json:"path"`
+	SHA256  string `json:"sha256"`
+}
+
+// FileFact is what lies at a path.
+type FileFact struct {
+	Directory  bool        `json:"directory,omitempty"`
+	SHA256     string      `json:"sha256,omitempty"` // of files
+	Size       int64       `json:"size,omitempty"`
+	LinkTarget string      `json:"linkTarget,omitempty"`
+	Access     host.Access `json:"access"`
+}
+
+// IdentityFacts are the kubelet's key and certificate on the host. The private key is never part of facts.
+type IdentityFacts struct {
+	// Request is the PEM certificate request for the key that waits on the host for its certificate; empty when none waits.
+	Request string `json:"request,omitempty"`
+	// Current is the certificate in use; nil when there is none or it does not match its key.
+	Current *CertificateFacts `json:"current,omitempty"`
+}
+
+// CertificateFacts describe a certificate.
+type CertificateFacts struct {
+	CommonName   string    `json:"commonName"`
+	Organization []string  `json:"organization"`
+	Serial       string    `json:"serial"`
+	NotBefore    time.Time `json:"notBefore"`
+	NotAfter     time.Time `json:"notAfter"`
+}

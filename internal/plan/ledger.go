@@ -1,0 +1,35 @@
+package plan
+
+import "github.com/windows-machine-config/wmco/internal/host"
+
+// Ledger is what the host was like before our first change of each thing. The agent writes an entry before it makes the change, so
+// that a removal at any moment can give the host back as it was. Keys are names as on Windows.
+type Ledger struct {
+	// HostName is the computer name before we set one.
+	HostName string `json:"hostName,omitempty"`
+	// Features are the states before we enabled them.
+	Features map[string]host.FeatureState `json:"features,omitempty"`
+	// Environment are variables before we set them; nil: not there.
+	Environment map[string]*string `json:"environment,omitempty"`
+	// Firewall are rules before we set them; nil: not there.
+	Firewall map[string]*host.FirewallRule `json:"firewall,omitempty"`
+	// Services are services before we configured them; nil: not there.
+	Services map[string]*host.Service `json:"services,omitempty"`
+	// Paths are files, links and folders before we made them.
+	Paths map[string]PathBefore `json:"paths,omitempty"`
+	// Networks are the HNS networks that our services make.
+	Networks []string `json:"networks,omitempty"`
+}
+
+// PathBefore is what lay at a path before we wrote there.
+type PathBefore struct {
+	Existed bool `json:"existed"`
+	// Entries are the names in a folder that existed; they stay when the folder is given back.
+	Entries []string `json:"entries,omitempty"`
+	// Access is who could use a folder that existed.
+	Access host.Access `json:"access,omitempty"`
+	// Content is the content of a file that existed (configuration files only, so it is small).
+	Content []byte `json:"content,omitempty"`
+	// LinkTarget is the target of a link that existed.
+	LinkTarget string `json:"linkTarget,omitempty"`
+}

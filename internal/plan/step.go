@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Plan is what must be done, in order, and what must become known before the rest can be planned.
+type Plan struct {
+	Steps []Step          `json:"steps"`
+	Needs []nodespec.Need `json:"needs,omitempty"`
+}
+
+// Step is one change of the host. Its name is the same in the plan, the condition, the event, the metric and the CLI.
+type Step struct {
+	Name   string `json:"name"`   // kind and target: "StartService kubelet"
+	Reason string `json:"reason"` // why, in words for an administrator
+	// DisturbsPods is true when pods on the node feel the step.
+	DisturbsPods bool `json:"disturbsPods,omitempty"`
+	// Reboots is true for the step that restarts the host; it is always the last.
+	Reboots bool `json:"reboots,omitempty"`
+	// Operation is what the agent does. It is not part of the JSON form.
+	Operation Operation `json:"-"`
+}
+
+// Operation is one of the operation types of this package.
+type Operation interface{ operation() }
+
+// The operations. Each is safe to do again after it was cut off in the middle.
+type (
+	// EnableFeature turns a Windows feature on (pending until the reboot).
+	EnableFeature struct{ Feature string }
+	// DisableFeature turns a feature off that we had turned on.
+	DisableFeature struct{ Feature string }
+	// SetHostName sets the computer name (pending until the reboot).
+	SetHostName struct{ HostName string }
+	// Reboot restarts the host.
+	Reboot struct{ Reason string }
+	// MakeDirectory makes a folder or corrects who may use it.
+	MakeDirectory struct{ Directory nodespec.Directory }
+	// InstallRelease brings the files of a component to its folder.
+	InstallRelease struct{ Release nodespec.Release }
+	// WriteFile writes a configuration file.
+	WriteFile struct{ File nodespec.File }
+	// MakeLink makes or redirects a symbolic link.
+	MakeLink struct{ Link nodespec.Link }
+	// SetEnvironment sets a machine-wide variable; with Unset it takes it away.
+	SetEnvironment struct {
+		Name, Value string
+		Unset       bool
+	}
+	// SetFirewallRule makes or corrects a rule.
+	SetFirewallRule struct{ Rule host.FirewallRule }
+	// DeleteFirewallRule takes a rule away.
+	DeleteFirewallRule struct{ Rule string }
+	// RequestCertificate makes the kubelet's private key and its certificate request.
+	RequestCertificate struct{ Identity nodespec.Identity }
+	// InstallCertificate puts the signed certificate where the kubelet finds it.
+	InstallCertificate struct{ Identity nodespec.Identity }
+	// ConfigureService creates or corrects a service.
+	ConfigureService struct{ Service host.ServiceConfig }
+	// StartService starts a service and waits until it runs.
+	StartService struct{ Service string }
+	// StopService stops a service and its dependents and waits until their processes are gone.
+	StopService struct{ Service string }
+	// DeleteService removes a service.
+	DeleteService struct{ Service string }
+	// AwaitNetwork waits until hybrid-overlay-node has made the HNS network.
+	AwaitNetwork struct{ Network, Subnet string }
+	// CreateEndpoint makes kube-proxy's source endpoint.
+	CreateEndpoint struct{ Network, Name string }
+	// DeleteNetwork removes an HNS network with its endpoints.
+	DeleteNetwork struct{ Network string }
+	// KillProcess ends a process that runs from our folders, such as a container shim.
+	KillProcess struct{ Process host.Process }
+	// RemovePath removes a file, link or folder. With Keep, a folder loses only what is not in Keep.
+	RemovePath struct {
+		Path string
+		Keep []string
+	}
+	// RestoreService gives a service back the configuration that it had before us.
+	RestoreService struct{ Service host.Service }
+)
+
+func (EnableFeature) operation()      {}
+func (DisableFeature) operation()     {}
+func (SetHostName) operation()        {}
+func (Reboot) operation()             {}
+func (MakeDirectory) operation()      {}
+func (InstallRelease) operation()     {}
+func (WriteFile) operation()          {}
+func (MakeLink) operation()           {}
+func (SetEnvironment) operation()     {}
+func (SetFirewallRule) operation()    {}
+func (DeleteFirewallRule) operation() {}
+func (RequestCertificate) operation() {}
+func (InstallCertificate) operation() {}
+func (ConfigureService) operation()   {}
+func (StartService) operation()       {}
+func (StopService) operation()        {}
+func (DeleteService) operation()      {}
+func (AwaitNetwork) operation()       {}
+func (CreateEndpoint) operation()     {}
+func (DeleteNetwork) operation()      {}
+func (KillProcess) operation()        {}
+func (RemovePath) operation()         {}
+func (RestoreService) operation()     {}
