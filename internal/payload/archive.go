@@ -1,0 +1,231 @@
+package payload
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// An archive is one zstd stream, so that what executables have in common is sent once. Inside it:
+//
+//	"WMCOPAY1"
+//	for each file: 'F', its sha256 (32 bytes), its size (8 bytes, big endian), its content
+//	'E', the number of files (4 bytes, big endian)
+const (
+	archiveMagic = "WMCOPAY1"
+	tagFile      = 'F'
+	tagEnd       = 'E'
+	fileHeader   = 1 + 32 + 8
+)
+
+const (
+	// DefaultWindowBytes lets kubelet and kube-proxy share what they have in common; unpacking needs about that much memory.
+	DefaultWindowBytes = 64 << 20
+	minWindowBytes     = 64 << 10
+	maxWindowBytes     = 128 << 20
+	maxFileBytes       = 4 << 30
+)
+
+// Pack writes an archive of the files with the given digests and returns its size in bytes. The order of the digests and
+// repetitions do not matter: the same set of files gives the same bytes.
+func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
+	files, err := p.selectFiles(sums)
+	if err != nil {
+		return 0, fmt.Errorf("pack the payload: %w", err)
+	}
+	counter := &countingWriter{w: w}
+	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(windowFor(files, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return 0, fmt.Errorf("pack the payload: %w", err)
+	}
+	err = p.writeArchive(encoder, files)
+	if closeErr := encoder.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return counter.n, fmt.Errorf("pack the payload: %w", err)
+	}
+	return counter.n, nil
+}
+
+// selectFiles gives the named files in the manifest's order, each once.
+func (p *Payload) selectFiles(sums []string) ([]File, error) {
+	wanted := make(map[string]bool, len(sums))
+	for _, sum := range sums {
+		if _, known := p.bySum[sum]; !known {
+			return nil, fmt.Errorf("the payload in %s has no file with sha256 %q", p.directory, sum)
+		}
+		wanted[sum] = true
+	}
+	files := make([]File, 0, len(wanted))
+	for _, f := range p.manifest.files() {
+		if wanted[f.SHA256] {
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// windowFor takes no larger window than the content can use: the receiver has to hold it in memory.
+func windowFor(files []File, limit int64) int {
+	if limit == 0 {
+		limit = DefaultWindowBytes
+	}
+	total := int64(len(archiveMagic) + 5)
+	for _, f := range files {
+		total += fileHeader + f.Size
+	}
+	window := int64(1) << bits.Len64(uint64(total-1))
+	return int(min(max(window, minWindowBytes), limit))
+}
+
+func (p *Payload) writeArchive(w io.Writer, files []File) error {
+	if _, err := io.WriteString(w, archiveMagic); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := p.writeFile(w, f); err != nil {
+			return fmt.Errorf("file %s: %w", f.Path, err)
+		}
+	}
+	_, err := w.Write(binary.BigEndian.AppendUint32([]byte{tagEnd}, uint32(len(files))))
+	return err
+}
+
+func (p *Payload) writeFile(w io.Writer, f File) error {
+	digest, err := hex.DecodeString(f.SHA256)
+	if err != nil {
+		return err
+	}
+	header := append([]byte{tagFile}, digest...)
+	if _, err := w.Write(binary.BigEndian.AppendUint64(header, uint64(f.Size))); err != nil {
+		return err
+	}
+	content, err := p.Open(f.SHA256)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(w, content)
+	return err
+}
+
+// Unpack reads an archive and hands each file to put. The content that put reads ends in io.EOF only if size and digest are right,
+// and in ErrDamaged if not: put must keep nothing of a file whose content it could not read to its end. What put leaves unread is
+// checked all the same. An archive that was cut off or changed gives ErrDamaged. Memory does not grow with the archive.
+func Unpack(r io.Reader, put func(sum string, size int64, content io.Reader) error) error {
+	decoder, err := newDecoder(r)
+	if err != nil {
+		return fmt.Errorf("unpack the payload: %w", err)
+	}
+	defer decoder.Close()
+	u := unpacker{stream: bufio.NewReaderSize(decoder, 64<<10), put: put, seen: map[string]bool{}}
+	if err := u.run(); err != nil {
+		return fmt.Errorf("unpack the payload after %d whole files: %w", len(u.seen), err)
+	}
+	return nil
+}
+
+type unpacker struct {
+	stream *bufio.Reader
+	put    func(string, int64, io.Reader) error
+	seen   map[string]bool
+}
+
+func (u *unpacker) run() error {
+	magic := make([]byte, len(archiveMagic))
+	if err := u.readFull(magic); err != nil {
+		return err
+	}
+	if string(magic) != archiveMagic {
+		return fmt.Errorf("%w: it is no payload archive", ErrDamaged)
+	}
+	for {
+		tag, err := u.stream.ReadByte()
+		if err != nil {
+			return cutOff(err)
+		}
+		switch tag {
+		case tagFile:
+			if err := u.file(); err != nil {
+				return err
+			}
+		case tagEnd:
+			return u.end()
+		default:
+			return fmt.Errorf("%w: a file or the end was expected, not byte %#02x", ErrDamaged, tag)
+		}
+	}
+}
+
+func (u *unpacker) file() error {
+	header := make([]byte, fileHeader-1)
+	if err := u.readFull(header); err != nil {
+		return err
+	}
+	sum := hex.EncodeToString(header[:32])
+	size := binary.BigEndian.Uint64(header[32:])
+	if size > maxFileBytes {
+		return fmt.Errorf("%w: file %s is said to have %d bytes", ErrDamaged, sum, size)
+	}
+	if u.seen[sum] {
+		return fmt.Errorf("%w: file %s comes twice", ErrDamaged, sum)
+	}
+	content := newVerifiedReader(u.stream, int64(size), sum)
+	if err := u.put(sum, int64(size), content); err != nil {
+		return fmt.Errorf("file %s: %w", sum, err)
+	}
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return fmt.Errorf("file %s: %w", sum, err)
+	}
+	u.seen[sum] = true
+	return nil
+}
+
+func (u *unpacker) end() error {
+	count := make([]byte, 4)
+	if err := u.readFull(count); err != nil {
+		return err
+	}
+	if n := binary.BigEndian.Uint32(count); int64(n) != int64(len(u.seen)) {
+		return fmt.Errorf("%w: it should hold %d files", ErrDamaged, n)
+	}
+	// Reading on to the end makes the decoder check the stream's own checksum.
+	switch _, err := u.stream.ReadByte(); {
+	case err == nil:
+		return fmt.Errorf("%w: it goes on after its end", ErrDamaged)
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	return nil
+}
+
+func (u *unpacker) readFull(b []byte) error {
+	_, err := io.ReadFull(u.stream, b)
+	return cutOff(err)
+}
+
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it ends too early", ErrDamaged)
+	}
+	return err
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,264 @@
+package payload
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func pack(t testing.TB, p *Payload, sums ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	n, err := p.Pack(&b, sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != int64(b.Len()) {
+		t.Fatalf("Pack says %d bytes and wrote %d", n, b.Len())
+	}
+	return b.Bytes()
+}
+
+func unpack(r io.Reader) (map[string][]byte, error) {
+	got := map[string][]byte{}
+	err := Unpack(r, func(sum string, size int64, content io.Reader) error {
+		b, err := io.ReadAll(io.LimitReader(content, 1<<20))
+		if err == nil {
+			got[sum] = b
+		}
+		return err
+	})
+	return got, err
+}
+
+func TestPackUnpack(t *testing.T) {
+	_, p := writeTest(t, true)
+	all := []string{sumOf(kubelet), sumOf(shared), sumOf(empty), sumOf(agent)}
+
+	t.Run("what is packed comes out again", func(t *testing.T) {
+		got, err := unpack(iotest.OneByteReader(bytes.NewReader(pack(t, p, all...))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][]byte{kubelet, shared, empty, agent} {
+			if content, ok := got[sumOf(want)]; !ok || !bytes.Equal(content, want) {
+				t.Errorf("a file of %d bytes came out with %d", len(want), len(content))
+			}
+		}
+		if len(got) != 4 {
+			t.Errorf("got %d files", len(got))
+		}
+	})
+	t.Run("the same set gives the same bytes in any order and from either form of the store", func(t *testing.T) {
+		_, raw := writeTest(t, false)
+		reversed := slices.Clone(all)
+		slices.Reverse(reversed)
+		if !bytes.Equal(pack(t, p, all...), pack(t, raw, append(reversed, all[0])...)) {
+			t.Error("the archives differ")
+		}
+	})
+	t.Run("what files have in common is packed once", func(t *testing.T) {
+		both, one := len(pack(t, p, sumOf(kubelet), sumOf(shared))), len(pack(t, p, sumOf(kubelet)))
+		if grown := both - one; grown > 210_000 {
+			t.Errorf("a file with 200 kB of its own and 100 kB in common adds %d bytes", grown)
+		}
+	})
+	t.Run("an empty set is an archive too", func(t *testing.T) {
+		if got, err := unpack(bytes.NewReader(pack(t, p))); err != nil || len(got) != 0 {
+			t.Errorf("got %d files, error %v", len(got), err)
+		}
+	})
+	t.Run("an unknown digest is an error that names it", func(t *testing.T) {
+		if _, err := p.Pack(io.Discard, []string{"beef"}); err == nil || !strings.Contains(err.Error(), `"beef"`) {
+			t.Errorf("got error %v", err)
+		}
+	})
+	t.Run("content that the receiver does not read is checked all the same", func(t *testing.T) {
+		err := Unpack(bytes.NewReader(pack(t, p, all...)), func(string, int64, io.Reader) error { return nil })
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("an error of the receiver is no damage", func(t *testing.T) {
+		full := errors.New("disk full")
+		err := Unpack(bytes.NewReader(pack(t, p, all...)), func(string, int64, io.Reader) error { return full })
+		if !errors.Is(err, full) || errors.Is(err, ErrDamaged) {
+			t.Errorf("got error %v", err)
+		}
+	})
+	t.Run("an error of the reader is no damage", func(t *testing.T) {
+		gone := errors.New("connection reset")
+		archive := pack(t, p, all...)
+		_, err := unpack(io.MultiReader(bytes.NewReader(archive[:len(archive)/2]), iotest.ErrReader(gone)))
+		if !errors.Is(err, gone) || errors.Is(err, ErrDamaged) {
+			t.Errorf("got error %v", err)
+		}
+	})
+}
+
+func TestUnpackRefusesDamage(t *testing.T) {
+	_, p := writeTest(t, false)
+	archive := pack(t, p, sumOf(agent), sumOf(azure), sumOf(empty))
+	want := map[string][]byte{sumOf(agent): agent, sumOf(azure): azure, sumOf(empty): empty}
+	// check allows damage that changes nothing, such as a bit of the header that has no meaning.
+	check := func(t *testing.T, what string, at int, damagedArchive []byte) {
+		t.Helper()
+		got, err := unpack(bytes.NewReader(damagedArchive))
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s at %d: error %v is no ErrDamaged", what, at, err)
+		}
+		if err == nil && !maps.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%s at %d: accepted with other content", what, at)
+		}
+		for sum, content := range got {
+			if sumOf(content) != sum {
+				t.Errorf("%s at %d: a changed file was handed out as whole", what, at)
+			}
+		}
+	}
+	t.Run("an archive that was cut off anywhere", func(t *testing.T) {
+		for n := 0; n < len(archive); n += 1 + n/100 {
+			if _, err := unpack(bytes.NewReader(archive[:n])); !errors.Is(err, ErrDamaged) {
+				t.Errorf("cut off at %d: error %v", n, err)
+			}
+		}
+		for n := len(archive) - 20; n < len(archive); n++ {
+			if _, err := unpack(bytes.NewReader(archive[:n])); !errors.Is(err, ErrDamaged) {
+				t.Errorf("cut off at %d: error %v", n, err)
+			}
+		}
+	})
+	t.Run("an archive with a bit changed anywhere", func(t *testing.T) {
+		for n := 0; n < len(archive); n += 1 + n/100 {
+			changed := bytes.Clone(archive)
+			changed[n] ^= 1 << (n % 8)
+			check(t, "bit flip", n, changed)
+		}
+	})
+	t.Run("an archive with something behind it", func(t *testing.T) {
+		if _, err := unpack(bytes.NewReader(append(bytes.Clone(archive), "more"...))); !errors.Is(err, ErrDamaged) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// compressed makes a zstd stream of an archive's inside.
+func compressed(t testing.TB, inside []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(inside); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestUnpackRefusesWrongInsides(t *testing.T) {
+	content := []byte("content")
+	digest := mustHex(sumOf(content))
+	file := slices.Concat([]byte{'F'}, digest, []byte{0, 0, 0, 0, 0, 0, 0, 7}, content)
+	end := func(n byte) []byte { return []byte{'E', 0, 0, 0, n} }
+	magic := []byte(archiveMagic)
+	tests := map[string]struct {
+		inside []byte
+		want   string
+	}{
+		"another kind of stream":          {[]byte("hello, world"), "no payload archive"},
+		"an empty stream":                 {nil, "ends too early"},
+		"no end":                          {slices.Concat(magic, file), "ends too early"},
+		"a file less than the end says":   {slices.Concat(magic, file, end(2)), "should hold 2 files"},
+		"a file more than the end says":   {slices.Concat(magic, file, end(0)), "should hold 0 files"},
+		"a file twice":                    {slices.Concat(magic, file, file, end(2)), "comes twice"},
+		"an unknown tag":                  {slices.Concat(magic, []byte("X")), "byte 0x58"},
+		"something after the end":         {slices.Concat(magic, file, end(1), []byte("x")), "goes on after its end"},
+		"a size beyond all reason":        {slices.Concat(magic, []byte{'F'}, digest, []byte{255, 0, 0, 0, 0, 0, 0, 7}), "is said to have"},
+		"content of another digest":       {slices.Concat(magic, file[:len(file)-1], []byte("T"), end(1)), "has sha256"},
+		"content shorter than its header": {slices.Concat(magic, file[:len(file)-3]), "content ends after 4 of 7 bytes"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := unpack(bytes.NewReader(compressed(t, test.inside)))
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want ErrDamaged with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestUnpackBoundsMemory(t *testing.T) {
+	t.Run("a window larger than allowed is refused", func(t *testing.T) {
+		var b bytes.Buffer
+		w, err := zstd.NewWriter(&b, zstd.WithWindowSize(2*maxWindowBytes), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Content larger than one block, so that the encoder does not shrink the window to it.
+		for range 3 {
+			if _, err := w.Write(noise(9, 200_000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unpack(&b); !errors.Is(err, ErrDamaged) {
+			t.Errorf("got error %v", err)
+		}
+	})
+	t.Run("the window is no larger than the content needs", func(t *testing.T) {
+		if got := windowFor([]File{{Size: 1 << 20}}, 0); got != 2<<20 {
+			t.Errorf("got %d", got)
+		}
+		if got := windowFor([]File{{Size: 1 << 30}}, 0); got != DefaultWindowBytes {
+			t.Errorf("got %d", got)
+		}
+		if got := windowFor(nil, 0); got != minWindowBytes {
+			t.Errorf("got %d", got)
+		}
+	})
+}
+
+func FuzzUnpack(f *testing.F) {
+	_, p := writeTest(f, false)
+	f.Add(pack(f, p, sumOf(azure), sumOf(empty)))
+	f.Add(compressed(f, []byte(archiveMagic+"E\x00\x00\x00\x00")))
+	f.Add([]byte("no archive"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := unpack(bytes.NewReader(data))
+		for sum, content := range got {
+			if sumOf(content) != sum {
+				t.Errorf("content does not match its digest (error %v)", err)
+			}
+		}
+	})
+}
+
+// FuzzUnpackInside changes what is inside the compressed stream, which a checksum would else hide.
+func FuzzUnpackInside(f *testing.F) {
+	f.Add([]byte(archiveMagic + "E\x00\x00\x00\x00"))
+	f.Add(slices.Concat([]byte(archiveMagic), []byte{'F'}, mustHex(sumOf(empty)), make([]byte, 8), []byte("E\x00\x00\x00\x01")))
+	f.Fuzz(func(t *testing.T, inside []byte) {
+		got, err := unpack(bytes.NewReader(compressed(t, inside)))
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Errorf("error %v is no ErrDamaged", err)
+		}
+		for sum, content := range got {
+			if sumOf(content) != sum {
+				t.Error("content does not match its digest")
+			}
+		}
+	})
+}

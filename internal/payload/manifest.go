@@ -1,0 +1,177 @@
+// Package payload holds the executables that hosts get: a manifest that names them, a store in which each lies under the digest of
+// its content, and an archive in which the ones that a host lacks travel to it as one compressed stream.
+package payload
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// SchemaVersion is the version of the manifest's JSON form.
+const SchemaVersion = 1
+
+// ComponentAgent is the name of the component that is the agent itself. It has the one file wicd.exe.
+const ComponentAgent = "wicd"
+
+// Manifest lists everything of a payload.
+type Manifest struct {
+	Schema  int    `json:"schema"`
+	Version string `json:"version"` // of the operator that the payload was made for
+	// WindowBytes is how far back the archive's compression looks for repetitions, and so roughly what unpacking needs in memory.
+	// Zero takes DefaultWindowBytes.
+	WindowBytes int64       `json:"windowBytes,omitempty"`
+	Components  []Component `json:"components"`
+}
+
+// Component is a set of files of one origin that are installed and replaced together.
+type Component struct {
+	Name    string `json:"name"`    // "kubelet"
+	Version string `json:"version"` // "v1.36.3"
+	Source  string `json:"source"`  // module@version that it was built from, or where else it comes from
+	// Required components must be complete, or the payload does not load. Of others, Payload.Missing tells.
+	Required bool `json:"required,omitempty"`
+	// Platforms are the Infrastructure platform types (Azure, AWS, None, …) whose hosts get the component; empty: all.
+	Platforms []string `json:"platforms,omitempty"`
+	// StandIn is true for files that only the lab's simulated hosts can run.
+	StandIn bool   `json:"standIn,omitempty"`
+	Files   []File `json:"files"`
+}
+
+// File is one file of a component.
+type File struct {
+	Path   string `json:"path"` // relative to the component's folder on the host, with backslashes
+	Size   int64  `json:"size"` // in bytes
+	SHA256 string `json:"sha256"`
+}
+
+// On tells whether hosts of an Infrastructure platform type get the component.
+func (c Component) On(platform string) bool {
+	return len(c.Platforms) == 0 || slices.Contains(c.Platforms, platform)
+}
+
+// Digest identifies the component by its files' names and content. Components of equal content have equal digests in every version.
+func (c Component) Digest() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", c.Name)
+	for _, f := range c.Files {
+		fmt.Fprintf(h, "%s %s\n", f.SHA256, f.Path)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Component returns the component of a name.
+func (m Manifest) Component(name string) (Component, bool) {
+	i := slices.IndexFunc(m.Components, func(c Component) bool { return c.Name == name })
+	if i < 0 {
+		return Component{}, false
+	}
+	return m.Components[i], true
+}
+
+// files returns each distinct file of the manifest once, in the manifest's order.
+func (m Manifest) files() []File {
+	var files []File
+	seen := map[string]bool{}
+	for _, c := range m.Components {
+		for _, f := range c.Files {
+			if !seen[f.SHA256] {
+				seen[f.SHA256] = true
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// ParseManifest reads the JSON form and refuses what is not valid.
+func ParseManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("read the payload manifest: %w", err)
+	}
+	if err := m.Validate(); err != nil {
+		return Manifest{}, fmt.Errorf("the payload manifest is not valid: %w", err)
+	}
+	return m, nil
+}
+
+var (
+	componentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// Validate reports everything that is wrong with the manifest.
+func (m Manifest) Validate() error {
+	var faults []error
+	if m.Schema != SchemaVersion {
+		return fmt.Errorf("it has schema version %d, this program understands %d: take the payload of the same release", m.Schema, SchemaVersion)
+	}
+	if m.Version == "" {
+		faults = append(faults, errors.New("it names no version"))
+	}
+	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes || m.WindowBytes&(m.WindowBytes-1) != 0) {
+		faults = append(faults, fmt.Errorf("windowBytes %d is no power of two from %d to %d", m.WindowBytes, minWindowBytes, maxWindowBytes))
+	}
+	names, sizes := map[string]bool{}, map[string]int64{}
+	for _, c := range m.Components {
+		if names[c.Name] {
+			faults = append(faults, fmt.Errorf("component %q is listed twice", c.Name))
+		}
+		names[c.Name] = true
+		faults = append(faults, c.validate(sizes)...)
+	}
+	return errors.Join(faults...)
+}
+
+func (c Component) validate(sizes map[string]int64) []error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("component %q: %w", c.Name, fmt.Errorf(format, args...)))
+	}
+	if !componentName.MatchString(c.Name) {
+		fault("the name is not made of lower-case letters, digits, - and _")
+	}
+	if c.Version == "" || c.Source == "" {
+		fault("version or source is not given")
+	}
+	if slices.Contains(c.Platforms, "") {
+		fault("a platform is empty")
+	}
+	if len(c.Files) == 0 {
+		fault("it has no files")
+	}
+	paths := map[string]bool{}
+	for _, f := range c.Files {
+		if err := validatePath(f.Path); err != nil {
+			fault("%w", err)
+		}
+		if !digestPattern.MatchString(f.SHA256) {
+			fault("file %q: sha256 %q is no digest of 64 lower-case hex digits", f.Path, f.SHA256)
+		}
+		if f.Size < 0 || f.Size > maxFileBytes {
+			fault("file %q: size %d is not from 0 to %d", f.Path, f.Size, int64(maxFileBytes))
+		}
+		if other, known := sizes[f.SHA256]; known && other != f.Size {
+			fault("file %q: sha256 %s is listed with two sizes, %d and %d", f.Path, f.SHA256, other, f.Size)
+		}
+		sizes[f.SHA256] = f.Size
+		key := strings.ToLower(f.Path)
+		if paths[key] {
+			fault("file %q is listed twice", f.Path)
+		}
+		paths[key] = true
+	}
+	if c.Name == ComponentAgent && (len(c.Files) != 1 || c.Files[0].Path != "wicd.exe") {
+		fault("it must have the one file wicd.exe")
+	}
+	return faults
+}

@@ -1,0 +1,54 @@
+package payload
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxPathLength leaves room for the release's folder within Windows' 260 characters.
+const maxPathLength = 180
+
+// validatePath accepts a relative Windows path that names one file inside the folder it is put in, and nothing else.
+// Source: "Naming Files, Paths, and Namespaces", Win32 documentation.
+func validatePath(path string) error {
+	if path == "" {
+		return fmt.Errorf("a file has no path")
+	}
+	if len(path) > maxPathLength {
+		return fmt.Errorf("file %.40q…: the path is longer than %d characters", path, maxPathLength)
+	}
+	for _, name := range strings.Split(path, `\`) {
+		if why := refuseName(name); why != "" {
+			return fmt.Errorf("file %q: %s", path, why)
+		}
+	}
+	return nil
+}
+
+// refuseName says what is wrong with one part of a path, or nothing.
+func refuseName(name string) string {
+	switch {
+	case name == "":
+		return "the path is absolute or has an empty part"
+	case name == "." || name == "..":
+		return "the path leaves its folder or is not in its shortest form"
+	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+		return "Windows drops a full stop or space at the end of a name"
+	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r > 0x7e || strings.ContainsRune(`<>:"/|?*`, r) }):
+		return "the path has a character that is not allowed"
+	case reservedName(name):
+		return "the path has a device name of Windows"
+	}
+	return ""
+}
+
+// reservedName tells device names, which Windows takes as such with any extension.
+func reservedName(name string) bool {
+	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
+	base = strings.TrimRight(base, " ")
+	switch base {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return true
+	}
+	return len(base) == 4 && (strings.HasPrefix(base, "COM") || strings.HasPrefix(base, "LPT")) && base[3] >= '0' && base[3] <= '9'
+}

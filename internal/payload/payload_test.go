@@ -1,0 +1,248 @@
+package payload
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// noise is incompressible content that is the same in every run.
+func noise(seed uint64, size int) []byte {
+	b := make([]byte, size)
+	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+	r.Read(b)
+	return b
+}
+
+func sumOf(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
+}
+
+func source(name string, required bool, files map[string][]byte, order ...string) Source {
+	s := Source{Component: Component{Name: name, Version: "v1", Source: "example.org/" + name + "@v1", Required: required}}
+	for _, path := range order {
+		content := files[path]
+		s.Files = append(s.Files, File{Path: path})
+		s.Content = append(s.Content, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+	}
+	return s
+}
+
+var (
+	kubelet = noise(1, 300_000)
+	shared  = append(noise(2, 200_000), kubelet[:100_000]...)
+	empty   []byte
+	agent   = noise(3, 50_000)
+	azure   = noise(4, 10_000)
+)
+
+func testBuild(compress bool) Build {
+	azureSource := source("azure-cloud-node-manager", false, map[string][]byte{"a.exe": azure}, "a.exe")
+	azureSource.Platforms = []string{"Azure"}
+	return Build{Version: "v10.0.0", Compress: compress, Components: []Source{
+		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
+		source("kubelet", true, map[string][]byte{"kubelet.exe": kubelet}, "kubelet.exe"),
+		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty}, `bin\shared.exe`, `bin\empty.txt`),
+		azureSource,
+	}}
+}
+
+func writeTest(t testing.TB, compress bool) (string, *Payload) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "payload")
+	p, err := Write(dir, testBuild(compress))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, p
+}
+
+func TestWriteAndLoad(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		t.Run(fmt.Sprintf("every file can be read back, compressed %v", compress), func(t *testing.T) {
+			dir, _ := writeTest(t, compress)
+			p, err := Load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range [][]byte{kubelet, shared, empty, agent, azure} {
+				r, err := p.Open(sumOf(want))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(r)
+				if err != nil || !bytes.Equal(got, want) {
+					t.Errorf("got %d bytes, error %v; want %d bytes", len(got), err, len(want))
+				}
+				if err := r.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	t.Run("the agent is a component of its own", func(t *testing.T) {
+		_, p := writeTest(t, true)
+		f, err := p.Agent()
+		if err != nil || f.SHA256 != sumOf(agent) || f.Size != int64(len(agent)) {
+			t.Errorf("got %+v, error %v", f, err)
+		}
+	})
+	// R-088
+	t.Run("a component of one platform is for hosts of that platform only", func(t *testing.T) {
+		_, p := writeTest(t, false)
+		if got := len(p.Components("Azure")); got != 4 {
+			t.Errorf("got %d components on Azure, want 4", got)
+		}
+		if got := len(p.Components("None")); got != 3 {
+			t.Errorf("got %d components on None, want 3", got)
+		}
+	})
+	t.Run("the same input gives the same bytes, also over what is there", func(t *testing.T) {
+		a, _ := writeTest(t, true)
+		b, _ := writeTest(t, true)
+		if _, err := Write(b, testBuild(true)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := tree(t, b), tree(t, a); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+	t.Run("a damaged file of the store is written anew", func(t *testing.T) {
+		dir, _ := writeTest(t, false)
+		path := filepath.Join(dir, "store", sumOf(kubelet))
+		if err := os.WriteFile(path, kubelet[:10], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Write(dir, testBuild(true)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the damaged file is still there: %v", err)
+		}
+	})
+}
+
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(&b, "%s %s\n", strings.TrimPrefix(path, dir), sumOf(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestLoadRefuses(t *testing.T) {
+	store := func(dir string, content []byte, suffix string) string {
+		return filepath.Join(dir, "store", sumOf(content)+suffix)
+	}
+	tests := map[string]struct {
+		compress bool
+		break_   func(dir string) error
+		want     string
+	}{
+		"a folder without manifest": {
+			break_: func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) },
+			want:   "must be one that the payload build has written",
+		},
+		"a required component without its file": {
+			break_: func(dir string) error { return os.Remove(store(dir, kubelet, "")) },
+			want:   "component kubelet: file kubelet.exe: it is not in the store",
+		},
+		"a file that was cut off": {
+			break_: func(dir string) error { return os.Truncate(store(dir, kubelet, ""), 7) },
+			want:   "it has 7 bytes, the manifest says 300000",
+		},
+		"a compressed file that is none": {
+			compress: true,
+			break_:   func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
+			want:     "it is no zstd file",
+		},
+		"a compressed file of another size": {
+			compress: true,
+			break_: func(dir string) error {
+				return os.Rename(store(dir, agent, ".zst"), store(dir, kubelet, ".zst"))
+			},
+			want: "component kubelet: file kubelet.exe: the payload is damaged: it has 50000 bytes, the manifest says 300000",
+		},
+		"an empty compressed file": {
+			compress: true,
+			break_:   func(dir string) error { return os.Truncate(store(dir, kubelet, ".zst"), 0) },
+			want:     "it is no zstd file",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := writeTest(t, test.compress)
+			if err := test.break_(dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+	t.Run("but not a payload that lacks an optional component, which it leaves out", func(t *testing.T) {
+		dir, _ := writeTest(t, false)
+		if err := os.Remove(store(dir, azure, "")); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Missing("azure-cloud-node-manager") == nil || len(p.Components("Azure")) != 3 {
+			t.Errorf("got missing %v, %d components", p.Missing("azure-cloud-node-manager"), len(p.Components("Azure")))
+		}
+	})
+}
+
+func TestOpenFindsChangedContent(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		t.Run(fmt.Sprintf("compressed %v", compress), func(t *testing.T) {
+			dir, p := writeTest(t, compress)
+			path := filepath.Join(dir, "store", sumOf(kubelet))
+			if compress {
+				path += ".zst"
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content[len(content)/2] ^= 1
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Open(sumOf(kubelet))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if _, err := io.Copy(io.Discard, r); !errors.Is(err, ErrDamaged) {
+				t.Errorf("got error %v, want ErrDamaged", err)
+			}
+		})
+	}
+	t.Run("a digest that is not in the manifest", func(t *testing.T) {
+		_, p := writeTest(t, true)
+		if _, err := p.Open("../manifest.json"); err == nil {
+			t.Error("it was opened")
+		}
+	})
+}

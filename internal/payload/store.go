@@ -1,0 +1,183 @@
+package payload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	manifestName = "manifest.json"
+	storeName    = "store"
+	// zstdSuffix marks a file of the store that lies there compressed.
+	zstdSuffix = ".zst"
+)
+
+// ErrDamaged means that content is not what its digest, its size or the archive's form says: it was cut off or changed.
+var ErrDamaged = errors.New("the payload is damaged")
+
+// Payload is a payload in a folder: manifest.json, and store/<sha256> or store/<sha256>.zst for each file.
+type Payload struct {
+	directory string
+	manifest  Manifest
+	bySum     map[string]File
+	missing   map[string]error
+}
+
+// Load reads the manifest in a folder and checks that all files of all required components are in the store with the right size.
+// Content is checked against its digest whenever it is read.
+func Load(directory string) (*Payload, error) {
+	data, err := os.ReadFile(filepath.Join(directory, manifestName))
+	if err != nil {
+		return nil, fmt.Errorf("load the payload: %w; the folder must be one that the payload build has written", err)
+	}
+	manifest, err := ParseManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("load the payload from %s: %w", directory, err)
+	}
+	p := &Payload{directory: directory, manifest: manifest, bySum: map[string]File{}, missing: map[string]error{}}
+	for _, f := range manifest.files() {
+		p.bySum[f.SHA256] = f
+	}
+	var faults []error
+	for _, c := range manifest.Components {
+		if err := p.checkComponent(c); err != nil {
+			p.missing[c.Name] = err
+			if c.Required {
+				faults = append(faults, err)
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
+	}
+	return p, nil
+}
+
+// Manifest is what the payload consists of.
+func (p *Payload) Manifest() Manifest { return p.manifest }
+
+// Missing says why an optional component cannot be installed; nil when it can.
+func (p *Payload) Missing(component string) error { return p.missing[component] }
+
+// Components are the components that hosts of an Infrastructure platform type get, the agent included, in the manifest's order.
+// Optional ones that are not complete are left out.
+func (p *Payload) Components(platform string) []Component {
+	var components []Component
+	for _, c := range p.manifest.Components {
+		if c.On(platform) && p.missing[c.Name] == nil {
+			components = append(components, c)
+		}
+	}
+	return components
+}
+
+// Agent is the agent's executable.
+func (p *Payload) Agent() (File, error) {
+	c, ok := p.manifest.Component(ComponentAgent)
+	if !ok {
+		return File{}, fmt.Errorf("the payload in %s has no component %q: build it again", p.directory, ComponentAgent)
+	}
+	if err := p.missing[ComponentAgent]; err != nil {
+		return File{}, err
+	}
+	return c.Files[0], nil
+}
+
+func (p *Payload) checkComponent(c Component) error {
+	var faults []error
+	for _, f := range c.Files {
+		if err := p.checkFile(f); err != nil {
+			faults = append(faults, fmt.Errorf("component %s: file %s: %w; build the payload again, or put the file in place as %s",
+				c.Name, f.Path, err, p.storePath(f.SHA256)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkFile compares sizes only: content is checked when it is read.
+func (p *Payload) checkFile(f File) error {
+	file, compressed, err := p.openStored(f.SHA256)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size := int64(0)
+	if compressed {
+		size, err = frameContentSize(file)
+	} else {
+		var info os.FileInfo
+		if info, err = file.Stat(); err == nil {
+			size = info.Size()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if size != f.Size {
+		return fmt.Errorf("%w: it has %d bytes, the manifest says %d", ErrDamaged, size, f.Size)
+	}
+	return nil
+}
+
+func frameContentSize(r io.Reader) (int64, error) {
+	start := make([]byte, zstd.HeaderMaxSize)
+	n, err := io.ReadFull(r, start)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	var header zstd.Header
+	if err := header.Decode(start[:n]); err != nil {
+		return 0, fmt.Errorf("%w: it is no zstd file: %w", ErrDamaged, err)
+	}
+	if !header.HasFCS {
+		return 0, fmt.Errorf("%w: its zstd header does not say how large the content is", ErrDamaged)
+	}
+	return int64(header.FrameContentSize), nil
+}
+
+func (p *Payload) storePath(sum string) string { return filepath.Join(p.directory, storeName, sum) }
+
+func (p *Payload) openStored(sum string) (file *os.File, compressed bool, err error) {
+	path := p.storePath(sum)
+	if file, err = os.Open(path + zstdSuffix); err == nil {
+		return file, true, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, err
+	}
+	if file, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, false, fmt.Errorf("it is not in the store: %w", err)
+	}
+	return file, false, err
+}
+
+// Open reads a file of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and not io.EOF.
+// The caller closes it.
+func (p *Payload) Open(sum string) (io.ReadCloser, error) {
+	f, known := p.bySum[sum]
+	if !known {
+		return nil, fmt.Errorf("the payload in %s has no file with sha256 %s", p.directory, sum)
+	}
+	file, compressed, err := p.openStored(sum)
+	if err != nil {
+		return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
+	}
+	var source io.Reader = file
+	closeAll := file.Close
+	if compressed {
+		decoder, err := newDecoder(file)
+		if err != nil {
+			file.Close()
+			return nil, fmt.Errorf("read payload file %s: %w", f.Path, err)
+		}
+		source = decoder
+		closeAll = func() error { decoder.Close(); return file.Close() }
+	}
+	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
+}

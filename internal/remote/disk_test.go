@@ -1,0 +1,207 @@
+package remote_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/pkg/sftp"
+)
+
+// disk is a drive behind an SFTP server: a folder of the test, where C: is a folder too.
+type disk struct {
+	root string
+	t    testing.TB
+
+	mu       sync.Mutex
+	free     int64            // bytes; negative is unlimited
+	silent   bool             // a full disk is only SSH_FX_FAILURE, as with OpenSSH
+	renames  bool             // a rename replaces what is there
+	failures map[string]error // "Remove /C:/k/x" to what the server answers
+	hang     map[string]bool  // "Mkdir /C:/k" never gets an answer
+	writes   func()           // called before each write
+	server   *server
+}
+
+func newDisk(t testing.TB) *disk {
+	t.Helper()
+	d := &disk{root: t.TempDir(), t: t, free: -1, failures: map[string]error{}, hang: map[string]bool{}}
+	if err := os.Mkdir(filepath.Join(d.root, "C:"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *disk) handlers() sftp.Handlers {
+	return sftp.Handlers{FileGet: d, FilePut: d, FileCmd: d, FileList: d}
+}
+
+// path is where an SFTP path lies in the test's folder.
+func (d *disk) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+
+// has tells whether there is something at a path like "C:/k/x".
+func (d *disk) has(name string) bool {
+	_, err := os.Lstat(d.path(name))
+	return err == nil
+}
+
+func (d *disk) content(name string) []byte {
+	d.t.Helper()
+	data, err := os.ReadFile(d.path(name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return data
+}
+
+func (d *disk) put(name, content string) {
+	d.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o777); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(d.path(name), []byte(content), 0o666); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// names lists a folder.
+func (d *disk) names(folder string) []string {
+	d.t.Helper()
+	entries, err := os.ReadDir(d.path(folder))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// fault answers a request instead of the disk.
+func (d *disk) fault(method, name string) error {
+	d.mu.Lock()
+	key := method + " " + name
+	err, hang := d.failures[key], d.hang[key]
+	d.mu.Unlock()
+	if hang {
+		d.server.hang(key, nil)
+	}
+	return err
+}
+
+func (d *disk) Fileread(r *sftp.Request) (io.ReaderAt, error) { return os.Open(d.path(r.Filepath)) }
+
+func (d *disk) Filewrite(r *sftp.Request) (io.WriterAt, error) {
+	if err := d.fault("Put", r.Filepath); err != nil {
+		return nil, err
+	}
+	flags := os.O_WRONLY
+	if r.Pflags().Creat {
+		flags |= os.O_CREATE
+	}
+	if r.Pflags().Trunc {
+		flags |= os.O_TRUNC
+	}
+	file, err := os.OpenFile(d.path(r.Filepath), flags, 0o666)
+	return &diskFile{file, d}, err
+}
+
+type diskFile struct {
+	*os.File
+	disk *disk
+}
+
+var errDiskFull = errors.New("There is not enough space on the disk.") //nolint:staticcheck // Windows' words
+
+func (f *diskFile) WriteAt(p []byte, at int64) (int, error) {
+	d := f.disk
+	d.mu.Lock()
+	if d.writes != nil {
+		d.writes()
+	}
+	full := d.free >= 0 && d.free < int64(len(p))
+	if !full && d.free >= 0 {
+		d.free -= int64(len(p))
+	}
+	silent := d.silent
+	d.mu.Unlock()
+	switch {
+	case full && silent:
+		return 0, sftp.ErrSSHFxFailure
+	case full:
+		return 0, errDiskFull
+	}
+	return f.File.WriteAt(p, at)
+}
+
+func (d *disk) Filecmd(r *sftp.Request) error {
+	if err := d.fault(r.Method, r.Filepath); err != nil {
+		return err
+	}
+	name := d.path(r.Filepath)
+	switch r.Method {
+	case "Mkdir":
+		return os.Mkdir(name, 0o777)
+	case "Rename":
+		if d.has(r.Target) && !d.renames {
+			return sftp.ErrSSHFxFailure
+		}
+		return os.Rename(name, d.path(r.Target))
+	case "Rmdir", "Remove":
+		info, err := os.Lstat(name)
+		if err == nil && info.IsDir() != (r.Method == "Rmdir") {
+			return sftp.ErrSSHFxFailure
+		}
+		return os.Remove(name)
+	}
+	return sftp.ErrSSHFxOpUnsupported
+}
+
+func (d *disk) StatVFS(*sftp.Request) (*sftp.StatVFS, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &sftp.StatVFS{Bsize: 1, Frsize: 1, Bavail: uint64(max(0, d.free))}, nil
+}
+
+func (d *disk) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
+	if err := d.fault(r.Method, r.Filepath); err != nil {
+		return nil, err
+	}
+	if r.Method == "Stat" {
+		info, err := os.Stat(d.path(r.Filepath))
+		return listing{info}, err
+	}
+	entries, err := os.ReadDir(d.path(r.Filepath))
+	var list listing
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			list = append(list, info)
+		}
+	}
+	return list, err
+}
+
+func (d *disk) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
+	if err := d.fault("Lstat", r.Filepath); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(d.path(r.Filepath))
+	return listing{info}, err
+}
+
+type listing []os.FileInfo
+
+func (l listing) ListAt(into []os.FileInfo, offset int64) (int, error) {
+	if offset >= int64(len(l)) {
+		return 0, io.EOF
+	}
+	n := copy(into, l[offset:])
+	if n < len(into) {
+		return n, io.EOF
+	}
+	return n, nil
+}

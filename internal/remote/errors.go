@@ -1,0 +1,103 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Reason is why something with a host failed, in the form of a condition's reason.
+type Reason string
+
+// Reasons.
+const (
+	ReasonNameNotResolved      Reason = "NameNotResolved"      // the DNS name has no address
+	ReasonUnreachable          Reason = "Unreachable"          // the connection is refused, or there is no route
+	ReasonConnectionTimedOut   Reason = "ConnectionTimedOut"   // the host did not answer in time
+	ReasonNotSSH               Reason = "NotSSH"               // something else than an SSH server answers
+	ReasonNoCommonAlgorithm    Reason = "NoCommonAlgorithm"    // the SSH server knows only algorithms that are not allowed
+	ReasonHostKeyChanged       Reason = "HostKeyChanged"       // the host key is not the pinned one
+	ReasonAuthenticationFailed Reason = "AuthenticationFailed" // the host does not accept the operator's key for the user
+	ReasonConnectionLost       Reason = "ConnectionLost"       // an established connection ended
+	ReasonSessionRefused       Reason = "SessionRefused"       // the SSH server opens no session on an established connection
+	ReasonShellUnsupported     Reason = "ShellUnsupported"     // the default shell is neither cmd.exe nor PowerShell
+	ReasonAgentDidNotStart     Reason = "AgentDidNotStart"     // the shell ran the agent's command, the agent did not answer
+	ReasonAgentBlocked         Reason = "AgentBlocked"         // Windows or an antivirus keeps the agent from running
+	ReasonAgentSilent          Reason = "AgentSilent"          // a running verb said nothing for too long
+	ReasonAgentStopped         Reason = "AgentStopped"         // a verb ended without an answer
+	ReasonTransferFailed       Reason = "TransferFailed"       // a file could not be transferred
+	ReasonDiskFull             Reason = "DiskFull"             // the host's volume has no room
+	ReasonRemovalIncomplete    Reason = "RemovalIncomplete"    // some files could not be deleted
+)
+
+// Error is what went wrong with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
+// (verb.Reason). A cancelled context is no Error.
+type Error struct {
+	Reason Reason
+	// Host is the address as the user wrote it.
+	Host string
+	// Message says what happened and why, without the host.
+	Message string
+	// Next says what to do about it.
+	Next string
+	// Err is the cause; it may be nil.
+	Err error
+}
+
+func (e *Error) Error() string {
+	if e.Next == "" {
+		return fmt.Sprintf("host %s: %s", e.Host, e.Message)
+	}
+	return fmt.Sprintf("host %s: %s; %s", e.Host, e.Message, e.Next)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timeout tells whether a time limit passed.
+func (e *Error) Timeout() bool {
+	var timeout *TimeoutError
+	return errors.As(e.Err, &timeout)
+}
+
+// ReasonOf returns the reason of the first Error in err's chain; empty when there is none.
+func ReasonOf(err error) Reason {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
+}
+
+// TimeoutError says what was waited for in vain.
+type TimeoutError struct {
+	Waiting string // "the SSH key exchange"
+	Limit   time.Duration
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("waited %s for %s", e.Limit, e.Waiting)
+}
+
+// Timeout is always true, as with the errors of package net.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// HostKeyChangedError is the cause of ReasonHostKeyChanged.
+type HostKeyChangedError struct {
+	Pinned    HostKey
+	Presented HostKey
+}
+
+func (e *HostKeyChangedError) Error() string {
+	return fmt.Sprintf("the host presented the SSH host key %s (%s), pinned is %s (%s)",
+		e.Presented.Fingerprint(), e.Presented.Type, e.Pinned.Fingerprint(), e.Pinned.Type)
+}
+
+// LeftBehindError lists what could not be deleted; the cause of ReasonRemovalIncomplete.
+type LeftBehindError struct {
+	// Files maps Windows paths to why they are still there.
+	Files map[string]error
+}
+
+// ErrClosed is Connection.Err after the operator itself closed the connection.
+var ErrClosed = errors.New("the connection was closed by the operator")

@@ -1,0 +1,99 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"golang.org/x/crypto/ssh"
+
+	api "github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// failure says why the handshake failed.
+func (h *handshake) failure(err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var negotiation *ssh.AlgorithmNegotiationError
+	greeting := h.conn.greetingKind()
+	switch {
+	case h.changed != nil:
+		return hostKeyChanged(h.target, h.changed)
+	case errors.As(err, &negotiation):
+		return noCommonAlgorithm(h.target, negotiation)
+	case greeting == greetingOther, greeting == greetingOld:
+		return notSSH(h.target, greeting, err)
+	case isDropped(err):
+		return h.dropped(err)
+	case h.trusted && strings.Contains(err.Error(), "no common public key signature algorithm"):
+		return &Error{Reason: ReasonNoCommonAlgorithm, Host: h.target.Address, Err: err,
+			Message: fmt.Sprintf("the SSH server accepts logins with a key of type %s only with algorithms that are not safe", h.target.Key.Algorithm),
+			Next:    "update OpenSSH on the host, or use an Ed25519 or ECDSA key in Secret cloud-private-key"}
+	case h.trusted:
+		return authenticationFailed(h.target, h.offered, err)
+	}
+	return &Error{Reason: ReasonNotSSH, Host: h.target.Address, Err: err,
+		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitise(err.Error())),
+		Next:    "check which program listens on that port of the host"}
+}
+
+// isDropped tells whether the connection ended, in contrast to a refusal.
+func isDropped(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// dropped is called with h locked.
+func (h *handshake) dropped(err error) error {
+	during := "the SSH handshake"
+	if h.trusted {
+		during = fmt.Sprintf("the login of user %s", h.target.User)
+	}
+	return &Error{Reason: ReasonConnectionLost, Host: h.target.Address, Err: err,
+		Message: fmt.Sprintf("the host ended the connection during %s", during),
+		Next:    "it is tried again; if it stays so, see the log of the service sshd on the host"}
+}
+
+func hostKeyChanged(target Target, changed *HostKeyChangedError) error {
+	namespace := ""
+	if target.Namespace != "" {
+		namespace = " -n " + target.Namespace
+	}
+	return &Error{Reason: ReasonHostKeyChanged, Host: target.Address, Err: changed,
+		Message: fmt.Sprintf("%v: the host was installed anew, or another machine answers in its place", changed),
+		Next: fmt.Sprintf("if the new key is right (compare it on the host's console with ssh-keygen -l), accept it with: kubectl annotate windowsinstance %s%s --overwrite %s=%s",
+			target.Instance, namespace, api.AnnotationAcceptHostKey, changed.Presented.Fingerprint())}
+}
+
+func authenticationFailed(target Target, offered bool, err error) error {
+	e := &Error{Reason: ReasonAuthenticationFailed, Host: target.Address, Err: err}
+	if !offered {
+		e.Message = fmt.Sprintf("the SSH server does not allow user %s to log in with a key", target.User)
+		e.Next = "set PubkeyAuthentication yes in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"
+		return e
+	}
+	e.Message = fmt.Sprintf("the key of Secret cloud-private-key (%s) is not accepted for user %s on host %s",
+		target.Key.Fingerprint(), target.User, target.Address)
+	e.Next = fmt.Sprintf("check the user name, that %s is an administrator, and that the key's public half stands in C:\\ProgramData\\ssh\\administrators_authorized_keys on the host, readable by SYSTEM and Administrators only",
+		target.User)
+	return e
+}
+
+func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError) error {
+	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
+		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
+			sanitise(strings.Join(negotiation.RequestedAlgorithms, ", "))),
+		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config"}
+}
+
+func notSSH(target Target, greeting greetingKind, err error) error {
+	message := fmt.Sprintf("the program that listens on port %d is not an SSH server", target.Port)
+	if greeting == greetingOld {
+		message = fmt.Sprintf("the SSH server on port %d knows only version 1 of the protocol", target.Port)
+	}
+	return &Error{Reason: ReasonNotSSH, Host: target.Address, Err: err, Message: message,
+		Next: "install the Windows feature OpenSSH Server on the host and let it listen on that port"}
+}

@@ -1,0 +1,70 @@
+package remote
+
+import "time"
+
+// Default limits. They are what a user may rely on for the time until a fault shows in a status.
+const (
+	DefaultDialLimit         = 10 * time.Second
+	DefaultHandshakeLimit    = 15 * time.Second
+	DefaultExecStartLimit    = 10 * time.Second
+	DefaultHelloLimit        = time.Minute
+	DefaultSilenceLimit      = 5 * time.Minute
+	DefaultSFTPStallLimit    = 30 * time.Second
+	DefaultKeepaliveInterval = 15 * time.Second
+	DefaultKeepaliveMisses   = 3
+	DefaultEndLimit          = 2 * time.Second
+	DefaultRebootLimit       = time.Minute
+	DefaultIdleLimit         = time.Minute
+)
+
+// Limits are how long the operator waits for a host. A zero field means its default.
+type Limits struct {
+	// Dial is for name resolution and the TCP connection together.
+	Dial time.Duration
+	// Handshake is for the SSH identification, key exchange and login together.
+	Handshake time.Duration
+	// ExecStart is for the SSH server to open a session and to accept a command.
+	ExecStart time.Duration
+	// Hello is from then until the agent's first line: the shell's start, and the scan of a new program by an antivirus.
+	Hello time.Duration
+	// Silence is the longest time between two lines of a running verb.
+	Silence time.Duration
+	// SFTPStall is the longest time without an answer during a file operation or transfer.
+	SFTPStall time.Duration
+	// Keepalive is the interval between two keepalives; the connection is lost when KeepaliveMisses in a row bring no answer.
+	Keepalive       time.Duration
+	KeepaliveMisses int
+	// End is how long a session may take to end after the agent's last line, or after it was told to.
+	End time.Duration
+	// Reboot is how long a host may take from saying that it restarts until the session ends.
+	Reboot time.Duration
+	// Idle is how long a Pool keeps a connection that nobody uses.
+	Idle time.Duration
+}
+
+// withDefaults fills what is zero.
+func (l Limits) withDefaults() Limits {
+	for _, field := range []struct {
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{&l.Dial, DefaultDialLimit},
+		{&l.Handshake, DefaultHandshakeLimit},
+		{&l.ExecStart, DefaultExecStartLimit},
+		{&l.Hello, DefaultHelloLimit},
+		{&l.Silence, DefaultSilenceLimit},
+		{&l.SFTPStall, DefaultSFTPStallLimit},
+		{&l.Keepalive, DefaultKeepaliveInterval},
+		{&l.End, DefaultEndLimit},
+		{&l.Reboot, DefaultRebootLimit},
+		{&l.Idle, DefaultIdleLimit},
+	} {
+		if *field.value == 0 {
+			*field.value = field.fallback
+		}
+	}
+	if l.KeepaliveMisses == 0 {
+		l.KeepaliveMisses = DefaultKeepaliveMisses
+	}
+	return l
+}

@@ -1,0 +1,109 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+func (e *LeftBehindError) Error() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, sanitise(e.Files[name].Error())))
+	}
+	return "left behind: " + strings.Join(parts, ", ")
+}
+
+// Remove deletes files and whole folders. Symbolic links are deleted, not followed. What is not there is no error. It goes on after
+// a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists what is left.
+func (c *Connection) Remove(ctx context.Context, windows ...string) error {
+	r := &remover{left: map[string]error{}}
+	for _, name := range windows {
+		target, err := sftpPath(name)
+		if err == nil && path.Dir(target) == "/" || strings.HasSuffix(target, ":/") {
+			err = fmt.Errorf("%s is a whole drive", name)
+		}
+		if err != nil {
+			return err
+		}
+		r.targets = append(r.targets, target)
+	}
+	err := c.operate(ctx, "an answer while files are deleted", r.run)
+	if err != nil {
+		return c.verdict(ctx, err, func(err error) error {
+			return c.transferFailed("delete "+strings.Join(windows, ", "), err)
+		})
+	}
+	if len(r.left) == 0 {
+		return nil
+	}
+	left := &LeftBehindError{Files: r.left}
+	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitise(left.Error()),
+		Next: "it is tried again; a file in use goes when its program has ended"}
+}
+
+// remover deletes trees over SFTP.
+type remover struct {
+	targets []string
+	left    map[string]error // Windows paths
+}
+
+func (r *remover) run(ctx context.Context, s *fileSession) error {
+	for _, target := range r.targets {
+		info, err := s.Lstat(target)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = r.remove(ctx, s, target, info.IsDir())
+		} else {
+			err = r.note(s, target, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is noted.
+func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !folder {
+		// Remove also deletes a link to a folder, as which Windows wants it deleted.
+		return r.note(s, name, s.Remove(name))
+	}
+	before := len(r.left)
+	entries, err := s.ReadDir(name)
+	if err != nil {
+		return r.note(s, name, err)
+	}
+	for _, entry := range entries {
+		if err := r.remove(ctx, s, path.Join(name, entry.Name()), entry.IsDir()); err != nil {
+			return err
+		}
+	}
+	if len(r.left) > before {
+		return nil
+	}
+	return r.note(s, name, s.RemoveDirectory(name))
+}
+
+// note remembers what could not be deleted. The end of the session is an error.
+func (r *remover) note(s *fileSession, name string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case s.ended():
+		return err
+	}
+	r.left[windowsPath(name)] = err
+	return nil
+}

@@ -1,0 +1,153 @@
+package remote
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _ -, beginning
+// with a letter or a dash. Each line of the answer goes to onLine (which may be nil); the last one, a result or a notice that the
+// host restarts, is returned. After such a notice the connection is closed when the host has ended the session.
+//
+// A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the session is
+// closed; the agent may live on.
+func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string, onLine func(verb.Line)) (verb.Line, error) {
+	command, err := commandLine(agentPath, name, args)
+	if err != nil {
+		return verb.Line{}, err
+	}
+	x := &execution{connection: c, agent: agentPath, verb: name, onLine: onLine}
+	return x.run(ctx, command)
+}
+
+// execution is one run of a verb.
+type execution struct {
+	connection *Connection
+	agent      string
+	verb       verb.Name
+	onLine     func(verb.Line)
+
+	answered bool // the agent said something
+	last     verb.Line
+	noise    tail // what stood on standard output besides the answer
+}
+
+func (x *execution) run(ctx context.Context, command string) (verb.Line, error) {
+	c := x.connection
+	s, err := c.open(ctx)
+	if err != nil {
+		return verb.Line{}, err
+	}
+	if err := c.start(ctx, s, func() error { return s.Start(command) }); err != nil {
+		return verb.Line{}, err
+	}
+	w := newWatch(c.clock, fmt.Sprintf("the first line of the agent's verb %s", x.verb), c.limits.Hello)
+	err = c.do(ctx, w, func() { _ = s.Close() }, func() error { return x.read(s, w) })
+	if err == nil && isFinal(x.last) {
+		return x.conclude(ctx, s)
+	}
+	// Whatever was wrong, the session is over.
+	end := newWatch(c.clock, "the end of the session", c.limits.End)
+	exit, _ := c.finish(ctx, s, end)
+	return verb.Line{}, c.verdict(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
+		return x.explain(ctx, s, err, exit)
+	})
+}
+
+// errNoAnswer stands for an output that ended before the agent's last line.
+var errNoAnswer = errors.New("the output ended before the agent's last line")
+
+// read reads the answer up to its last line or the end of the output.
+func (x *execution) read(s *session, w *watch) error {
+	r := bufio.NewReaderSize(s.stdout, 64<<10)
+	for {
+		data, err := readLine(r)
+		if errors.Is(err, errLineTooLong) {
+			return err
+		}
+		if err != nil {
+			// The end of the output, or of the connection: verdict finds out.
+			return nil //nolint:nilerr
+		}
+		line, ok := decodeLine(data)
+		if !ok {
+			_, _ = x.noise.Write(append(data, '\n'))
+			continue
+		}
+		w.expect(fmt.Sprintf("the next line of the agent's verb %s", x.verb), x.connection.limits.Silence)
+		x.answered, x.last = true, line
+		if x.onLine != nil {
+			x.onLine(line)
+		}
+		if isFinal(line) {
+			return nil
+		}
+	}
+}
+
+func isFinal(line verb.Line) bool {
+	return line.Type == verb.TypeResult || line.Type == verb.TypeFailure || line.Type == verb.TypeRebooting
+}
+
+// conclude waits a little for the agent's end and returns its last line.
+func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error) {
+	c := x.connection
+	if x.last.Type == verb.TypeRebooting {
+		// Closing the session early might end the agent before it has asked Windows to restart.
+		c.finish(ctx, s, newWatch(c.clock, "the host to restart", c.limits.Reboot))
+		c.abort(ErrClosed)
+		return x.last, nil
+	}
+	c.finish(ctx, s, newWatch(c.clock, "the agent to end", c.limits.End))
+	if x.last.Type == verb.TypeFailure {
+		failure := x.last.Failure
+		if failure == nil {
+			failure = &verb.Failure{Reason: verb.ReasonInternal, Message: "the agent failed without saying why"}
+		}
+		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitise(failure.Error()), Err: failure}
+	}
+	return x.last, nil
+}
+
+// explain says why there is no answer.
+func (x *execution) explain(ctx context.Context, s *session, err, exit error) error {
+	c := x.connection
+	e := &Error{Host: c.target.Address, Err: err}
+	var timeout *TimeoutError
+	switch {
+	case errors.As(err, &timeout):
+		e.Reason = ReasonAgentSilent
+		e.Message = fmt.Sprintf("the agent's verb %s gives no sign of life (%v)", x.verb, timeout)
+		e.Next = "it is tried again; check the host's load"
+	case errors.Is(err, errLineTooLong):
+		e.Reason = ReasonAgentStopped
+		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v)", x.verb, err)
+	case x.answered:
+		e.Reason = ReasonAgentStopped
+		e.Message = fmt.Sprintf("the agent's verb %s ended without a result (%s)%s", x.verb, exitText(exit), x.quote(s))
+		e.Next = "it is tried again"
+	default:
+		return x.notStarted(ctx, s, exit)
+	}
+	return e
+}
+
+// quote is the end of what was printed besides the answer, for a message.
+func (x *execution) quote(s *session) string {
+	var texts []string
+	for _, text := range []string{s.stderr.String(), x.noise.String()} {
+		if text != "" {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, " | ")
+}

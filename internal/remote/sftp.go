@@ -1,0 +1,224 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/pkg/sftp"
+)
+
+// files is a connection's one SFTP session, opened when it is first needed.
+type files struct {
+	opening chan struct{} // holds a token while nobody opens the session
+
+	mu      sync.Mutex
+	current *fileSession
+}
+
+func (f *files) init() {
+	f.opening = make(chan struct{}, 1)
+	f.opening <- struct{}{}
+}
+
+func (f *files) get() *fileSession {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current != nil && f.current.ended() {
+		f.current = nil
+	}
+	return f.current
+}
+
+func (f *files) set(s *fileSession) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.current = s
+}
+
+// fileSession is an open SFTP session.
+type fileSession struct {
+	*sftp.Client
+	gone chan struct{} // closed when the session has ended
+
+	mu      sync.Mutex
+	watches map[*watch]bool // of the operations under way
+}
+
+func (s *fileSession) ended() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// observe is the session's output on its way to the SFTP client: every answer is a sign of life for what is under way.
+func (s *fileSession) observe(r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		if n > 0 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for w := range s.watches {
+				w.alive()
+			}
+		}
+		return n, err
+	})
+}
+
+func (s *fileSession) watching(w *watch, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.watches[w] = true
+	} else {
+		delete(s.watches, w)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// sftp returns the connection's SFTP session.
+func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
+	select {
+	case <-c.files.opening:
+		defer func() { c.files.opening <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if s := c.files.get(); s != nil {
+		return s, nil
+	}
+	s, err := c.openFiles(ctx)
+	if err == nil {
+		c.files.set(s)
+	}
+	return s, err
+}
+
+// openFiles opens an SFTP session: 32 KiB packets, which every server takes, and up to 64 of them under way: a channel's window.
+func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
+	raw, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := raw.StdinPipe()
+	if err != nil {
+		_ = raw.Close()
+		return nil, c.refused(err)
+	}
+	out := &fileSession{gone: make(chan struct{}), watches: map[*watch]bool{}}
+	err = c.start(ctx, raw, func() error {
+		if err := raw.RequestSubsystem("sftp"); err != nil {
+			return err
+		}
+		var err error
+		out.Client, err = sftp.NewClientPipe(out.observe(raw.stdout), stdin, sftp.UseConcurrentWrites(true))
+		return err
+	})
+	if ReasonOf(err) == ReasonSessionRefused {
+		return nil, &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
+			Message: "the SSH server offers no file transfer (SFTP)",
+			Next:    "put back the line Subsystem sftp sftp-server.exe in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = out.Wait()
+		close(out.gone)
+		_ = raw.Close()
+	}()
+	return out, nil
+}
+
+// operate does file work on the SFTP session under the stall limit. waiting says what is waited for.
+func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx context.Context, s *fileSession) error) error {
+	s, err := c.sftp(ctx)
+	if err != nil {
+		return err
+	}
+	w := newWatch(c.clock, waiting, c.limits.SFTPStall)
+	s.watching(w, true)
+	defer s.watching(w, false)
+	return c.do(ctx, w, nil, func() error { return work(ctx, s) })
+}
+
+// sftpPath is the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.
+func sftpPath(windows string) (string, error) {
+	slashed := strings.ReplaceAll(windows, `\`, "/")
+	drive, rest, ok := strings.Cut(slashed, ":")
+	letter := len(drive) == 1 && strings.Contains("abcdefghijklmnopqrstuvwxyz", strings.ToLower(drive))
+	if !ok || !letter || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\x00:*?\"<>|") || path.Clean(rest) != rest {
+		return "", fmt.Errorf("%q is not a plain absolute Windows path", windows)
+	}
+	return "/" + drive + ":" + rest, nil
+}
+
+// windowsPath is the Windows form of an SFTP path.
+func windowsPath(sftpPath string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(sftpPath, "/"), "/", `\`)
+}
+
+// Exists tells whether there is a file or folder at a Windows path.
+func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
+	info, err := c.stat(ctx, windows)
+	return info != nil, err
+}
+
+// stat describes what is at a Windows path; nil when nothing is.
+func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, error) {
+	name, err := sftpPath(windows)
+	if err != nil {
+		return nil, err
+	}
+	var info fs.FileInfo
+	err = c.operate(ctx, "an answer about "+windows, func(_ context.Context, s *fileSession) (err error) {
+		info, err = s.Stat(name)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.verdict(ctx, err, func(err error) error { return c.transferFailed("look at "+windows, err) })
+	}
+	return info, nil
+}
+
+// makeFolders makes a folder with all above it. The drive's root is always there.
+func makeFolders(s *fileSession, folder string) error {
+	if strings.Count(folder, "/") < 2 {
+		return nil
+	}
+	info, err := s.Stat(folder)
+	if err == nil {
+		if !info.IsDir() {
+			return fmt.Errorf("%s is a file where a folder must be", windowsPath(folder))
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := makeFolders(s, path.Dir(folder)); err != nil {
+		return err
+	}
+	if err := s.Mkdir(folder); err != nil {
+		// Another one may have made it just now.
+		if info, statErr := s.Stat(folder); statErr != nil || !info.IsDir() {
+			return err
+		}
+	}
+	return nil
+}

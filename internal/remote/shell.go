@@ -1,0 +1,115 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// shellQuestion is answered differently by each shell: cmd.exe knows %OS%, PowerShell knows $PSHOME, others know neither.
+const shellQuestion = "echo %OS% $PSHOME"
+
+// shellAnswerLimit bounds what is read of the answer, in bytes.
+const shellAnswerLimit = 64 << 10
+
+// shell is a host's default shell for SSH sessions.
+type shell int
+
+const (
+	shellOther shell = iota
+	shellCmd
+	shellPowerShell
+)
+
+// powerShellHome is a value of $PSHOME on Windows.
+var powerShellHome = regexp.MustCompile(`(?i)[a-z]:\\[^\r\n]*powershell`)
+
+// shellOf tells the shell by its answer to shellQuestion. The answer may have noise around it.
+func shellOf(answer string) shell {
+	switch {
+	case strings.Contains(answer, "Windows_NT") && strings.Contains(answer, "$PSHOME"):
+		return shellCmd
+	case strings.Contains(answer, "%OS%") && powerShellHome.MatchString(answer):
+		return shellPowerShell
+	}
+	return shellOther
+}
+
+// notStarted finds out, with one command, why the agent did not answer.
+func (x *execution) notStarted(ctx context.Context, s *session, exit error) error {
+	c := x.connection
+	answer, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if shellOf(answer) == shellOther {
+		return c.shellUnsupported(answer)
+	}
+	e := &Error{Reason: ReasonAgentDidNotStart, Host: c.target.Address, Err: exit,
+		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(exit), x.quote(s)),
+		Next:    "it is tried again; run it on the host by hand to see what Windows says"}
+	there, err := c.Exists(ctx, x.agent)
+	gone := err == nil && !there
+	if gone || isBlocked(x.quote(s)) {
+		e.Reason = ReasonAgentBlocked
+		e.Message = fmt.Sprintf("the agent %s is kept from running%s", x.agent, x.quote(s))
+		e.Next = `allow C:\k\wicd in the host's antivirus and application control (Defender, AppLocker, WDAC)`
+	}
+	if gone {
+		e.Message = fmt.Sprintf("the agent %s is no longer on the host: something deleted it", x.agent)
+	}
+	return e
+}
+
+// blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the reason is
+// AgentDidNotStart, and the message quotes Windows.
+var blockedTexts = []string{
+	"blocked by group policy", "virus or potentially unwanted", "blocked by your administrator", "has been blocked", "application control policy",
+}
+
+func isBlocked(output string) bool {
+	output = strings.ToLower(output)
+	for _, text := range blockedTexts {
+		if strings.Contains(output, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// ask runs shellQuestion and returns what it prints.
+func (c *Connection) ask(ctx context.Context) (string, error) {
+	s, err := c.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := c.start(ctx, s, func() error { return s.Start(shellQuestion) }); err != nil {
+		if ReasonOf(err) == ReasonSessionRefused {
+			// The default shell itself cannot be started.
+			return "", nil
+		}
+		return "", err
+	}
+	var answer []byte
+	w := newWatch(c.clock, "the shell's answer to an echo", c.limits.Hello)
+	err = c.do(ctx, w, func() { _ = s.Close() }, func() (err error) {
+		answer, err = io.ReadAll(io.LimitReader(s.stdout, shellAnswerLimit))
+		return err
+	})
+	c.finish(ctx, s, newWatch(c.clock, "the shell to end", c.limits.End))
+	return string(answer), c.verdict(ctx, err, c.refused)
+}
+
+// shellUnsupported says how to set a shell that works.
+func (c *Connection) shellUnsupported(answer string) error {
+	said := sanitise(answer)
+	if said == "" {
+		said = "nothing"
+	}
+	return &Error{Reason: ReasonShellUnsupported, Host: c.target.Address,
+		Message: fmt.Sprintf("the default shell of the SSH server is neither cmd.exe nor PowerShell (to %q it answered: %s)", shellQuestion, said),
+		Next: `make cmd.exe the default shell again: in an elevated PowerShell on the host run ` +
+			`Remove-ItemProperty -Path HKLM:\SOFTWARE\OpenSSH -Name DefaultShell, then Restart-Service sshd`}
+}

@@ -1,0 +1,230 @@
+package remote
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/pkg/sftp"
+)
+
+// packetsUnderWay is how many write requests are sent before the first is answered: 64 of 32 KiB fill an SSH channel's window.
+const packetsUnderWay = 64
+
+// partialSuffix marks files that are being uploaded; random characters follow.
+const partialSuffix = ".partial-"
+
+// Upload writes a file of the given size in bytes: to a temporary name in the same folder first, which is then renamed, so that
+// nobody sees half a file. Folders are made on the way, a file that is there is replaced, leftovers of broken uploads of this file
+// are removed. progress (may be nil) is called with the bytes handed to the connection, which run at most 2 MiB ahead.
+func (c *Connection) Upload(ctx context.Context, windows string, size int64, r io.Reader, progress func(done, total int64)) error {
+	target, err := sftpPath(windows)
+	if err != nil {
+		return err
+	}
+	partial, err := c.partialName(target)
+	if err != nil {
+		return err
+	}
+	source := &source{ctx: ctx, reader: r, size: size, progress: progress}
+	u := &upload{connection: c, target: target, partial: partial, source: source}
+	err = c.operate(ctx, "an answer while "+windows+" is sent", func(_ context.Context, s *fileSession) error {
+		return u.run(s)
+	})
+	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
+}
+
+// partialName is a new temporary name beside target.
+func (c *Connection) partialName(target string) (string, error) {
+	var random [4]byte
+	if _, err := io.ReadFull(c.rand, random[:]); err != nil {
+		return "", fmt.Errorf("make a temporary file name: %w", err)
+	}
+	return target + partialSuffix + hex.EncodeToString(random[:]), nil
+}
+
+// source is the content of an upload; it ends when the context does.
+type source struct {
+	ctx      context.Context
+	reader   io.Reader
+	size     int64
+	progress func(done, total int64)
+
+	read int64
+	err  error // of the reader itself
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	n, err := s.reader.Read(p)
+	s.read += int64(n)
+	switch {
+	case s.read > s.size:
+		err = fmt.Errorf("there is more than the announced %d bytes", s.size)
+		s.err = err
+	case errors.Is(err, io.EOF) && s.read < s.size:
+		err = fmt.Errorf("it ends after %d of %d bytes: %w", s.read, s.size, io.ErrUnexpectedEOF)
+		s.err = err
+	case err != nil && !errors.Is(err, io.EOF):
+		s.err = err
+	}
+	if n > 0 && s.progress != nil {
+		s.progress(s.read, s.size)
+	}
+	return n, err
+}
+
+// upload is one upload under way.
+type upload struct {
+	connection      *Connection
+	target, partial string
+	source          *source
+	writing         bool // a temporary file was made
+}
+
+func (u *upload) run(s *fileSession) error {
+	if err := u.prepare(s); err != nil {
+		return err
+	}
+	if err := u.write(s); err != nil {
+		if !s.ended() {
+			// It takes room, perhaps the last. If this fails too, the next upload clears up.
+			_ = s.Remove(u.partial)
+		}
+		return err
+	}
+	return u.place(s)
+}
+
+// prepare makes the folder, and clears it of leftovers when it was there.
+func (u *upload) prepare(s *fileSession) error {
+	folder := path.Dir(u.target)
+	entries, err := s.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeFolders(s, folder)
+	}
+	if err != nil {
+		return err
+	}
+	leftover := strings.ToLower(path.Base(u.target) + partialSuffix)
+	for _, entry := range entries {
+		if strings.HasPrefix(strings.ToLower(entry.Name()), leftover) {
+			// One that is still open cannot be removed and does no harm.
+			_ = s.Remove(path.Join(folder, entry.Name()))
+		}
+	}
+	return nil
+}
+
+func (u *upload) write(s *fileSession) error {
+	file, err := s.OpenFile(u.partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	u.writing = true
+	_, err = file.ReadFromWithConcurrency(u.source, packetsUnderWay)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// place checks the size and gives the file its name. Servers differ in whether a rename replaces a file.
+func (u *upload) place(s *fileSession) error {
+	info, err := s.Stat(u.partial)
+	if err != nil {
+		return err
+	}
+	if info.Size() != u.source.size {
+		_ = s.Remove(u.partial)
+		return fmt.Errorf("it arrived with %d of %d bytes", info.Size(), u.source.size)
+	}
+	if s.Rename(u.partial, u.target) == nil {
+		return nil
+	}
+	_ = s.Remove(u.target)
+	if err := s.Rename(u.partial, u.target); err != nil {
+		_ = s.Remove(u.partial)
+		return fmt.Errorf("it could not be put in place: %w", err)
+	}
+	return nil
+}
+
+// explain says why an upload failed.
+func (u *upload) explain(ctx context.Context, windows string, err error) error {
+	c := u.connection
+	if u.source.err != nil {
+		return &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
+			Message: fmt.Sprintf("what should be sent as %s cannot be read (%v)", windows, u.source.err)}
+	}
+	if isDiskFull(err) || u.writing && isUnexplained(err) && c.isFull(ctx, u) {
+		return &Error{Reason: ReasonDiskFull, Host: c.target.Address, Err: err,
+			Message: fmt.Sprintf("there is no room on drive %s for %s (%d MiB)", windows[:2], windows, u.source.size>>20+1),
+			Next:    "make room on that drive of the host"}
+	}
+	return c.transferFailed("send "+windows, err)
+}
+
+// sftpNoSpace is SSH_FX_NO_SPACE_ON_FILESYSTEM of later SFTP drafts.
+const sftpNoSpace = 14
+
+// isDiskFull recognises the servers that say so.
+func isDiskFull(err error) bool {
+	var status *sftp.StatusError
+	if !errors.As(err, &status) {
+		return false
+	}
+	text := strings.ToLower(status.Error())
+	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") || strings.Contains(text, "no space left")
+}
+
+// isUnexplained recognises SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.
+func isUnexplained(err error) bool {
+	var status *sftp.StatusError
+	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure
+}
+
+// spareBytes is what a volume must have left, besides the file, not to count as full.
+const spareBytes = 1 << 20
+
+// isFull asks the server for the free space of the volume. The partial file is gone by now, so its size counts.
+func (c *Connection) isFull(ctx context.Context, u *upload) bool {
+	full := false
+	err := c.operate(ctx, "the free space of the volume", func(_ context.Context, s *fileSession) error {
+		if _, ok := s.HasExtension("statvfs@openssh.com"); !ok {
+			return nil
+		}
+		volume, err := s.StatVFS(path.Dir(u.target))
+		if err == nil {
+			full = volume.Bavail*volume.Frsize < uint64(u.source.size)+spareBytes
+		}
+		return err
+	})
+	return err == nil && full
+}
+
+// transferFailed is the error for file work that failed on a connection that works.
+func (c *Connection) transferFailed(action string, err error) error {
+	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
+		Message: fmt.Sprintf("could not %s (%s)", action, sanitise(err.Error())), Next: "it is tried again"}
+	var own *Error
+	var timeout *TimeoutError
+	switch {
+	case errors.As(err, &own):
+		return err
+	case errors.As(err, &timeout):
+		e.Message = fmt.Sprintf("could not %s: the host stopped answering (%v)", action, timeout)
+	case errors.Is(err, fs.ErrPermission):
+		e.Message = fmt.Sprintf("could not %s: user %s is not allowed to", action, c.target.User)
+		e.Next = fmt.Sprintf("make %s a member of the host's group Administrators", c.target.User)
+	}
+	return e
+}

@@ -1,0 +1,176 @@
+package sshkey
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/asn1"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"regexp"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// MinimumRSABits is the shortest RSA key that is accepted.
+const MinimumRSABits = 2048
+
+// Errors of Parse say what was found instead of a private key and what to do. None contains any of the input.
+var (
+	ErrEmpty        = errors.New("it is empty: store the private key in it, for example with kubectl create secret generic --from-file=private-key.pem=<file>")
+	ErrNotPEM       = errors.New("it is not in PEM form (a text that begins with -----BEGIN): store the file exactly as ssh-keygen wrote it")
+	ErrEncodedTwice = errors.New("it is base64-encoded twice: under data store the base64 text of the PEM file once, or put the PEM text under stringData")
+	ErrPublicKey    = errors.New("it is a public key: store the private key, the file of the pair without .pub")
+	ErrCertificate  = errors.New("it is a certificate: store the private key that belongs to it")
+	ErrEncrypted    = errors.New("it is protected by a passphrase: remove the passphrase with ssh-keygen -p and store the key again")
+	ErrPuTTY        = errors.New("it is in PuTTY's .ppk format: convert it with puttygen <file> -O private-openssh -o private-key.pem")
+	ErrDSA          = errors.New("it is a DSA key, which SSH servers no longer accept: make a new one with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
+	ErrShortRSA     = errors.New("it is an RSA key of less than 2048 bits: make a new one with ssh-keygen -t rsa -b 4096 -m PEM or -t ed25519")
+	ErrTrailing     = errors.New("something follows the private key: store one key and nothing after it")
+	ErrUnsupported  = errors.New("it is not a private key that can be used for SSH: store an RSA, ECDSA (P-256, P-384, P-521) or Ed25519 key in PKCS#1, PKCS#8 or OpenSSH form")
+	ErrDamaged      = errors.New("the private key in it is damaged: store it again, complete and unchanged")
+)
+
+// publicLine is a line of an authorized_keys file or of a *.pub file.
+var publicLine = regexp.MustCompile(`^(ssh-(rsa|dss|ed25519)|ecdsa-sha2-\S+|sk-\S+@openssh\.com) `)
+
+// certificateLine is the content of a *-cert.pub file.
+var certificateLine = regexp.MustCompile(`^\S+-cert-v0[01]@openssh\.com `)
+
+// Parse reads one unencrypted private key: RSA of at least 2048 bits, ECDSA or Ed25519 in PKCS#1, SEC 1, PKCS#8 or OpenSSH form.
+// Its errors are among the ones above; they read well after "Secret X, key Y cannot be used: " and contain none of the input.
+func Parse(data []byte) (Key, error) {
+	block, err := privateKeyBlock(data)
+	if err != nil {
+		return Key{}, err
+	}
+	private, err := parseBlock(block)
+	if err != nil {
+		return Key{}, err
+	}
+	if err := check(private); err != nil {
+		return Key{}, err
+	}
+	key, err := newKey(private)
+	if err != nil {
+		return Key{}, ErrUnsupported
+	}
+	return key, nil
+}
+
+// privateKeyBlock finds the one PEM block with the private key.
+func privateKeyBlock(data []byte) (*pem.Block, error) {
+	text := bytes.TrimSpace(data)
+	block, rest := pem.Decode(text)
+	if block != nil && block.Type == "EC PARAMETERS" {
+		// openssl ecparam -genkey writes the curve's name before the key.
+		block, rest = pem.Decode(rest)
+	}
+	switch {
+	case len(text) == 0:
+		return nil, ErrEmpty
+	case block == nil:
+		return nil, withoutPEM(text)
+	case len(bytes.TrimSpace(rest)) > 0:
+		return nil, ErrTrailing
+	}
+	return block, nil
+}
+
+// withoutPEM says what a text without PEM block seems to be.
+func withoutPEM(text []byte) error {
+	switch {
+	case bytes.HasPrefix(text, []byte("PuTTY-User-Key-File-")):
+		return ErrPuTTY
+	case certificateLine.Match(text):
+		return ErrCertificate
+	case publicLine.Match(text), bytes.HasPrefix(text, []byte("---- BEGIN SSH2 PUBLIC KEY")):
+		return ErrPublicKey
+	case isBase64OfPEM(text):
+		return ErrEncodedTwice
+	case bytes.Contains(text, []byte("-----BEGIN ")):
+		return ErrDamaged
+	}
+	return ErrNotPEM
+}
+
+func isBase64OfPEM(text []byte) bool {
+	compact := bytes.Join(bytes.Fields(text), nil)
+	decoded := make([]byte, base64.StdEncoding.DecodedLen(len(compact)))
+	n, err := base64.StdEncoding.Decode(decoded, compact)
+	return err == nil && bytes.Contains(decoded[:n], []byte("-----BEGIN "))
+}
+
+// parseBlock decodes the block by its type. The decoders' own errors are dropped: they may quote what they read.
+func parseBlock(block *pem.Block) (any, error) {
+	var key any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY", "OPENSSH PRIVATE KEY":
+		key, err = ssh.ParseRawPrivateKey(pem.EncodeToMemory(block))
+	case "DSA PRIVATE KEY":
+		return nil, ErrDSA
+	case "ENCRYPTED PRIVATE KEY":
+		return nil, ErrEncrypted
+	case "PUBLIC KEY", "RSA PUBLIC KEY", "EC PUBLIC KEY":
+		return nil, ErrPublicKey
+	case "CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE":
+		return nil, ErrCertificate
+	default:
+		return nil, ErrUnsupported
+	}
+	var needsPassphrase *ssh.PassphraseMissingError
+	switch {
+	case errors.As(err, &needsPassphrase):
+		return nil, ErrEncrypted
+	case err != nil && isShortRSA(block):
+		return nil, ErrShortRSA
+	case err != nil && isDSA(block):
+		return nil, ErrDSA
+	case err != nil:
+		return nil, ErrDamaged
+	}
+	return key, nil
+}
+
+// check refuses keys that are read but must not or cannot be used.
+func check(private any) error {
+	switch key := private.(type) {
+	case *rsa.PrivateKey:
+		if key.N.BitLen() < MinimumRSABits {
+			return ErrShortRSA
+		}
+	case ed25519.PrivateKey, *ed25519.PrivateKey, *ecdsa.PrivateKey:
+	default:
+		return ErrUnsupported
+	}
+	return nil
+}
+
+// isShortRSA tells whether a PKCS#1 key was refused by the decoder for being much too short.
+func isShortRSA(block *pem.Block) bool {
+	var head struct {
+		Version int
+		N       *big.Int
+	}
+	if block.Type != "RSA PRIVATE KEY" {
+		return false
+	}
+	_, err := asn1.Unmarshal(block.Bytes, &head)
+	return err == nil && head.N != nil && head.N.Sign() > 0 && head.N.BitLen() < MinimumRSABits
+}
+
+// isDSA tells whether a PKCS#8 or OpenSSH container holds a DSA key, which the decoders do not know.
+func isDSA(block *pem.Block) bool {
+	switch block.Type {
+	case "OPENSSH PRIVATE KEY":
+		return bytes.Contains(block.Bytes, []byte("\x00\x00\x00\x07ssh-dss"))
+	case "PRIVATE KEY":
+		// The DER form of OID 1.2.840.10040.4.1 (id-dsa).
+		return bytes.Contains(block.Bytes, []byte{0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x38, 0x04, 0x01})
+	}
+	return false
+}
