@@ -1,0 +1,193 @@
+// Package cluster runs the lab's control plane, a process of its own, for the time of a test or
+// of the demo.
+//
+// The process ends with the one that started it, however that one ends, and what it wrote lies
+// in one directory. It is a real Kubernetes control plane: RBAC, the node authorizer and
+// NodeRestriction are on, and no certificate signing request is approved by itself.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Profile says what is installed in the cluster.
+type Profile string
+
+const (
+	// Plain is Kubernetes and nothing else.
+	Plain Profile = "plain"
+	// OpenShift adds the definitions and objects of an OpenShift cluster, and lets nodes renew
+	// their own client certificates, as OpenShift does.
+	OpenShift Profile = "openshift"
+)
+
+// Options are what a cluster is started with. The zero value is a plain one.
+type Options struct {
+	// Dir holds all data. It is kept, and a cluster started in it again has the objects it had.
+	// "" is a temporary one, which Stop removes.
+	Dir string
+	// Profile is Plain when empty.
+	Profile Profile
+	// Platform is the platform of an OpenShift cluster: None (when empty), AWS, Azure, GCP, Nutanix or VSphere.
+	Platform string
+	// Domain is the name and base domain of an OpenShift cluster; lab.example.com when empty.
+	Domain string
+	// APIIntURL is where nodes reach the API server; https://api-int.<domain> when empty. The
+	// port of the API server is added when it has none.
+	APIIntURL string
+	// Listen is the address for the API server to listen on; a free port on loopback when empty.
+	Listen string
+	// Listener is served as well, when it is not nil. It may belong to another network
+	// namespace, whose processes then reach the API server through it. It stays the caller's to close.
+	Listener *net.TCPListener
+	// Audit makes the API server write a line for each request to Cluster.AuditLog.
+	Audit bool
+	// BootLimit is how long the start may take; 2 minutes when 0.
+	BootLimit time.Duration
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	// Config has all rights, and no limit of requests. A caller that changes it copies it before.
+	Config *rest.Config
+	// Kubeconfig is a file with the same rights.
+	Kubeconfig string
+	// ExternalKubeconfig is a file with the same rights for the address of Options.Listener, "" without one.
+	ExternalKubeconfig string
+	// Dir holds all data; AuditLog is "" without Options.Audit.
+	Dir, AuditLog string
+
+	process *process
+	cleanup func() error
+	stop    sync.Once
+	stopErr error
+}
+
+const defaultBootLimit = 2 * time.Minute
+
+// Start starts a control plane and returns when it is ready to be used, about 4 seconds later.
+// An error of the boot ends with what the process wrote last.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: o.Dir, cleanup: func() error { return nil }}
+	if c.Dir == "" {
+		if c.Dir, err = os.MkdirTemp("", "lab-controlplane-"); err != nil {
+			return nil, fmt.Errorf("make a directory for the control plane: %w", err)
+		}
+		c.cleanup = func() error { return os.RemoveAll(c.Dir) }
+	}
+	if err := c.boot(ctx, binary, o); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) boot(ctx context.Context, binary string, o Options) error {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the control plane: %w", err)
+	}
+	ready := c.path("ready")
+	if err := os.Remove(ready); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the ready file of an earlier start: %w", err)
+	}
+	args, files, err := c.arguments(o, ready)
+	if err != nil {
+		return err
+	}
+	defer closeAll(files) // the process has its own
+	if c.process, err = startProcess(binary, args, files, c.path("control-plane.log")); err != nil {
+		return err
+	}
+	limit := o.BootLimit
+	if limit == 0 {
+		limit = defaultBootLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not ready after %s", limit))
+	defer cancel()
+	if err := c.process.waitForFile(ctx, ready); err != nil {
+		return err
+	}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return err
+	}
+	c.Config.QPS = -1
+	return nil
+}
+
+// arguments are the flags of the process, and the files it inherits.
+func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, error) {
+	c.Kubeconfig = c.path("admin.kubeconfig")
+	args := []string{
+		"--dir=" + c.Dir,
+		"--kubeconfig=" + c.Kubeconfig,
+		"--ready-file=" + ready,
+		fmt.Sprintf("--parent=%d", os.Getpid()),
+	}
+	if o.Audit {
+		c.AuditLog = c.path("audit.log")
+	}
+	for _, flag := range []struct{ name, value string }{
+		{"profile", string(o.Profile)},
+		{"platform", o.Platform},
+		{"domain", o.Domain},
+		{"api-int-url", o.APIIntURL},
+		{"listen", o.Listen},
+		{"audit-log", c.AuditLog},
+	} {
+		if flag.value != "" {
+			args = append(args, "--"+flag.name+"="+flag.value)
+		}
+	}
+	if o.Listener == nil {
+		return args, nil, nil
+	}
+	file, err := o.Listener.File()
+	if err != nil {
+		return nil, nil, fmt.Errorf("hand the listener %s to the control plane: %w", o.Listener.Addr(), err)
+	}
+	c.ExternalKubeconfig = c.path("external.kubeconfig")
+	// The first inherited file is number 3, after the standard three.
+	return append(args, "--listen-fd=3", "--listen-fd-kubeconfig="+c.ExternalKubeconfig), []*os.File{file}, nil
+}
+
+// PID is the process id of the control plane.
+func (c *Cluster) PID() int { return c.process.command.Process.Pid }
+
+// Done is closed when the process has ended, which it does not do by itself unless it fails.
+func (c *Cluster) Done() <-chan struct{} { return c.process.done }
+
+// Stop kills the control plane, waits for its end, and removes the directory if it was a
+// temporary one. Further calls do nothing.
+func (c *Cluster) Stop() error {
+	c.stop.Do(func() {
+		if c.process != nil {
+			c.process.kill()
+		}
+		if err := c.cleanup(); err != nil {
+			c.stopErr = fmt.Errorf("remove the directory of the control plane: %w", err)
+		}
+	})
+	return c.stopErr
+}
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		_ = file.Close()
+	}
+}

@@ -1,0 +1,62 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+func init() {
+	// etcd allocates a segment of its log in advance, and another: 128 MB for each control plane.
+	wal.SegmentSizeBytes = 8 << 20
+}
+
+// etcdSocket is relative: the path of a unix socket is limited to 108 bytes, and the process
+// stands in its own directory.
+const etcdSocket = "unix://etcd.sock:0"
+
+// startEtcd starts etcd and returns when it serves, with the channel that reports its failure.
+//
+// Nothing is synced to disk: the data outlive the process being killed, and not the machine
+// losing power, which a lab need not survive.
+func startEtcd(ctx context.Context, c *Config) (<-chan error, error) {
+	config := embed.NewConfig()
+	config.Dir = c.path("etcd")
+	config.Name = "lab"
+	config.UnsafeNoFsync = true
+	config.LogLevel = "warn"
+	config.LogOutputs = []string{c.path("etcd.log")}
+	config.EnableGRPCGateway = false
+	config.QuotaBackendBytes = 8 << 30
+
+	client, peer := mustURL(etcdSocket), mustURL("http://127.0.0.1:0")
+	config.ListenClientUrls = []url.URL{client}
+	config.AdvertiseClientUrls = []url.URL{peer}
+	config.ListenPeerUrls = []url.URL{peer}
+	config.AdvertisePeerUrls = []url.URL{peer}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+
+	etcd, err := embed.StartEtcd(config)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)
+	}
+	select {
+	case <-etcd.Server.ReadyNotify():
+		return etcd.Err(), nil
+	case err := <-etcd.Err():
+		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, ctx.Err())
+	}
+}
+
+func mustURL(s string) url.URL {
+	u, err := url.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return *u
+}
