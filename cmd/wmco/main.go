@@ -1,0 +1,84 @@
+// Command wmco is the Windows Machine Config Operator.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+)
+
+// version is set by the build.
+var version = "0.0.0-unversioned"
+
+func main() {
+	if err := newCommand().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "wmco:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	c := operator.Config{Version: version}
+	command := &cobra.Command{
+		Use:           "wmco",
+		Short:         "The Windows Machine Config Operator turns Windows Server hosts into nodes of an OpenShift cluster",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := complete(&c); err != nil {
+				return err
+			}
+			return operator.Run(cmd.Context(), c)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload", "folder with the files that are brought to hosts")
+	flags.StringVar(&c.CacheDirectory, "cache-dir", filepath.Join(os.TempDir(), "wmco"), "folder for files that may be lost")
+	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0", `address of the metrics server; "0" turns it off`)
+	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", `address of the probes; "0" turns them off`)
+	flags.BoolVar(&c.LeaderElection, "leader-elect", true, "let only one of several operators work at a time")
+	flags.BoolVar(&c.Debug, "debugLogging", false, "log more, here and on the hosts")
+	// controller-runtime registers --kubeconfig on the standard flag set.
+	flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig"))
+	command.AddCommand(&cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version)
+			return err
+		},
+	})
+	return command
+}
+
+// complete reads what comes from the environment.
+func complete(c *operator.Config) error {
+	c.Namespace = os.Getenv("WATCH_NAMESPACE")
+	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
+		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the one namespace that the operator is installed in", c.Namespace)
+	}
+	var err error
+	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"), os.Getenv("SERVICES_LOG_FLUSH_INTERVAL"))
+	if err != nil {
+		return err
+	}
+	if c.RESTConfig, err = config.GetConfig(); err != nil {
+		return errors.Join(errors.New("there is no way to the API server: run in a cluster, or set --kubeconfig or KUBECONFIG"), err)
+	}
+	c.Logger = zap.New(zap.UseDevMode(c.Debug))
+	ctrl.SetLogger(c.Logger)
+	klog.SetLogger(c.Logger)
+	return nil
+}

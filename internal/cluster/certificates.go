@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=extension-apiserver-authentication,verbs=get
+
+// apiServerCA reads what the API server's certificate is verified with. Kubernetes puts it into every namespace.
+func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
+	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
+		facts.APIServerCA, err = readBundle(ctx, reader, namespace+"/kube-root-ca.crt", "ca.crt",
+			"Kubernetes writes the API server's certificate authority to it in every namespace.")
+		return err
+	}
+}
+
+// readKubeletClientCA reads what kubelets verify their clients with. Machine config operators of old write it into the Ignition; newer
+// ones do not, and then it is what the API server itself verifies clients with.
+func readKubeletClientCA(ctx context.Context, reader client.Reader, files ignitionFiles, id string, facts *nodespec.Cluster) error {
+	content, found, err := files.content(kubeletCAPath)
+	if found && err == nil {
+		facts.KubeletClientCA, err = certificates(content)
+	}
+	if err != nil {
+		return &Error{Object: id, Field: "spec.config, file " + kubeletCAPath, Message: err.Error() +
+			". It must hold the certificate authorities of the kubelets' clients in PEM."}
+	}
+	if found {
+		return nil
+	}
+	facts.KubeletClientCA, err = readBundle(ctx, reader, "kube-system/extension-apiserver-authentication", "client-ca-file",
+		"It is needed because "+id+" has no file "+kubeletCAPath+"; the API server writes to it the certificate authorities of its clients.")
+	return err
+}
+
+// readBundle reads the certificates under a key of a ConfigMap.
+func readBundle(ctx context.Context, reader client.Reader, name, key, remedy string) (string, error) {
+	id := "ConfigMap " + name
+	configMap := &corev1.ConfigMap{}
+	if err := get(ctx, reader, name, configMap, id, remedy); err != nil {
+		return "", err
+	}
+	text, ok := configMap.Data[key]
+	if !ok {
+		return "", &Error{Object: id, Field: "key " + key, Message: "the key is not there. " + remedy}
+	}
+	bundle, err := certificates([]byte(text))
+	if err != nil {
+		return "", &Error{Object: id, Field: "key " + key, Message: err.Error() + ". " + remedy}
+	}
+	return bundle, nil
+}
+
+// certificates returns the certificates of a PEM bundle and nothing else of it: no comments, and no key that got there by mistake.
+func certificates(bundle []byte) (string, error) {
+	var result bytes.Buffer
+	for {
+		var block *pem.Block
+		if block, bundle = pem.Decode(bundle); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "", fmt.Errorf("it holds a certificate that cannot be read: %w", err)
+		}
+		if err := pem.Encode(&result, &pem.Block{Type: block.Type, Bytes: block.Bytes}); err != nil {
+			return "", fmt.Errorf("encode a certificate: %w", err)
+		}
+	}
+	if result.Len() == 0 {
+		return "", errors.New("it holds no certificate in PEM")
+	}
+	return result.String(), nil
+}
+
+// splitName takes namespace/name or a name apart.
+func splitName(name string) types.NamespacedName {
+	namespace, rest, found := strings.Cut(name, "/")
+	if !found {
+		return types.NamespacedName{Name: name}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: rest}
+}

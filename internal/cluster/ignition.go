@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_5"
+	ignitiontypes "github.com/coreos/ignition/v2/config/v3_5/types"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	"github.com/vincent-petithory/dataurl"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Files of the workers' Ignition that Windows nodes need too.
+const (
+	kubeletConfigPath = "/etc/kubernetes/kubelet.conf"
+	kubeletCAPath     = "/etc/kubernetes/kubelet-ca.crt"
+)
+
+// fileLimit is the size in bytes above which a file of the Ignition is refused: the largest is far smaller.
+const fileLimit = 4 << 20
+
+// readWorkerConfig reads what the Linux workers are configured with: the rendered MachineConfig that their pool has now, not the
+// newest by name. R-100
+func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+	name, err := renderedName(ctx, reader)
+	if err != nil {
+		return err
+	}
+	id := "MachineConfig " + name
+	rendered := &machineconfigv1.MachineConfig{}
+	if err := get(ctx, reader, name, rendered, id, "MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
+		return err
+	}
+	files, err := parseIgnition(rendered.Spec.Config.Raw)
+	if err != nil {
+		return &Error{Object: id, Field: "spec.config", Message: err.Error() + ". The machine config operator renders it from the worker MachineConfigs."}
+	}
+	if err := readWorkerKubelet(files, id, facts); err != nil {
+		return err
+	}
+	return readKubeletClientCA(ctx, reader, files, id, facts)
+}
+
+func renderedName(ctx context.Context, reader client.Reader) (string, error) {
+	const id = "MachineConfigPool worker"
+	pool := &machineconfigv1.MachineConfigPool{}
+	if err := get(ctx, reader, "worker", pool, id, "The machine config operator makes it; Windows nodes take their settings from it."); err != nil {
+		return "", err
+	}
+	if pool.Spec.Configuration.Name == "" {
+		return "", &Error{Object: id, Field: "spec.configuration.name",
+			Message: "it is empty. The machine config operator sets it once it has rendered the workers' configuration."}
+	}
+	return pool.Spec.Configuration.Name, nil
+}
+
+// ignitionFiles are the files of an Ignition configuration by path.
+type ignitionFiles map[string]ignitiontypes.Resource
+
+// parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds secrets.
+func parseIgnition(raw []byte) (ignitionFiles, error) {
+	config, _, err := ignition.ParseCompatibleVersion(raw)
+	if err != nil {
+		return nil, fmt.Errorf("it is no Ignition configuration of version 3 (at most 3.5): %w", err)
+	}
+	files := make(ignitionFiles, len(config.Storage.Files))
+	for _, file := range config.Storage.Files {
+		files[file.Path] = file.Contents
+	}
+	return files, nil
+}
+
+// content returns a file's content; found is false when the Ignition does not have it.
+func (f ignitionFiles) content(path string) (content []byte, found bool, err error) {
+	resource, ok := f[path]
+	if !ok {
+		return nil, false, nil
+	}
+	if resource.Source == nil || *resource.Source == "" {
+		return nil, true, nil
+	}
+	// The library's error is not passed on: it may quote the content.
+	url, err := dataurl.DecodeString(*resource.Source)
+	if err != nil {
+		return nil, true, errors.New("its content is no data URL")
+	}
+	content = url.Data
+	if resource.Compression != nil && *resource.Compression == "gzip" {
+		if content, err = gunzip(content); err != nil {
+			return nil, true, err
+		}
+	}
+	if len(content) > fileLimit {
+		return nil, true, errTooLarge
+	}
+	return content, true, nil
+}
+
+var errTooLarge = fmt.Errorf("its content is larger than %d bytes", fileLimit)
+
+func gunzip(compressed []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, fmt.Errorf("its content is not compressed with gzip: %w", err)
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, fileLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("its content cannot be unpacked: %w", err)
+	}
+	if len(content) > fileLimit {
+		return nil, errTooLarge
+	}
+	return content, nil
+}

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"net/url"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// readInfrastructure reads the platform, and where nodes reach the API server.
+func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+	const id = "Infrastructure cluster"
+	infrastructure := &configv1.Infrastructure{}
+	if err := get(ctx, reader, "cluster", infrastructure, id, "The installer makes it; without it no node can be configured."); err != nil {
+		return err
+	}
+	status := infrastructure.Status
+	if status.PlatformStatus == nil || status.PlatformStatus.Type == "" {
+		return &Error{Object: id, Field: "status.platformStatus.type", Message: "it is empty. The installer sets it to the platform of the cluster."}
+	}
+	if problem := internalURLProblem(status.APIServerInternalURL); problem != "" {
+		return &Error{Object: id, Field: "status.apiServerInternalURI",
+			Message: problem + " It must be https://<host>:<port>, the address by which nodes reach the API server."}
+	}
+	facts.Platform = string(status.PlatformStatus.Type)
+	facts.InfrastructureName = status.InfrastructureName
+	facts.APIServerInternalURL = status.APIServerInternalURL
+	return nil
+}
+
+func internalURLProblem(text string) string {
+	if text == "" {
+		return "it is empty."
+	}
+	// The value is not repeated: a URL may hold credentials.
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "it is no such address."
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// workerKubelet is what Windows nodes take from the workers' KubeletConfiguration.
+type workerKubelet struct {
+	Kind          string   `json:"kind"`
+	ClusterDNS    []string `json:"clusterDNS"`
+	ClusterDomain string   `json:"clusterDomain"`
+}
+
+func readWorkerKubelet(files ignitionFiles, id string, facts *nodespec.Cluster) error {
+	fault := func(message string) error {
+		return &Error{Object: id, Field: "spec.config, file " + kubeletConfigPath, Message: message}
+	}
+	content, found, err := files.content(kubeletConfigPath)
+	switch {
+	case err != nil:
+		return fault(err.Error())
+	case !found:
+		return fault("the file is not there. The machine config operator writes the workers' KubeletConfiguration to it.")
+	}
+	var kubelet workerKubelet
+	if err := yaml.Unmarshal(content, &kubelet); err != nil {
+		return fault("it is not YAML of a KubeletConfiguration: " + err.Error())
+	}
+	if kubelet.Kind != "KubeletConfiguration" {
+		return fault(fmt.Sprintf("it is of kind %q and not a KubeletConfiguration.", kubelet.Kind))
+	}
+	if len(kubelet.ClusterDNS) == 0 {
+		return fault("clusterDNS is empty: pods on Windows nodes would resolve no names. Look at the KubeletConfig objects for workers.")
+	}
+	for _, address := range kubelet.ClusterDNS {
+		if _, err := netip.ParseAddr(address); err != nil {
+			return fault(fmt.Sprintf("clusterDNS holds %q, which is no IP address.", address))
+		}
+	}
+	if problems := validation.IsDNS1123Subdomain(kubelet.ClusterDomain); len(problems) > 0 {
+		return fault(fmt.Sprintf("clusterDomain %q is no domain: %s.", kubelet.ClusterDomain, problems[0]))
+	}
+	facts.Kubelet.ClusterDNS, facts.Kubelet.ClusterDomain = kubelet.ClusterDNS, kubelet.ClusterDomain
+	return nil
+}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// readNetwork reads the plugin and the service networks in force. Which plugins can have Windows nodes is for policy to say.
+func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+	const id = "Network.config.openshift.io cluster"
+	network := &configv1.Network{}
+	if err := get(ctx, reader, "cluster", network, id, "The installer makes it; without it no node can be configured."); err != nil {
+		return err
+	}
+	facts.Network.Type = network.Status.NetworkType
+	if facts.Network.Type == "" {
+		return &Error{Object: id, Field: "status.networkType", Message: "it is empty. The cluster network operator sets it once the network is up."}
+	}
+	services := network.Status.ServiceNetwork
+	if err := checkNetworks(services); err != nil {
+		return &Error{Object: id, Field: "status.serviceNetwork", Message: err.Error()}
+	}
+	if !slices.ContainsFunc(services, isIPv4Network) {
+		return &Error{Object: id, Field: "status.serviceNetwork", Message: "it holds no IPv4 network. Windows nodes need one."}
+	}
+	facts.ServiceCIDRs = services
+	return nil
+}
+
+// readHybridOverlay reads the part of OVN-Kubernetes that is for Windows nodes.
+func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+	const id = "Network.operator.openshift.io cluster"
+	network := &operatorv1.Network{}
+	if err := get(ctx, reader, "cluster", network, id, "The cluster network operator makes it; without it no node can be configured."); err != nil {
+		return err
+	}
+	ovn := network.Spec.DefaultNetwork.OVNKubernetesConfig
+	if ovn == nil || ovn.HybridOverlayConfig == nil {
+		return nil
+	}
+	const field = "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig"
+	for _, entry := range ovn.HybridOverlayConfig.HybridClusterNetwork {
+		facts.Network.HybridClusterNetworks = append(facts.Network.HybridClusterNetworks, entry.CIDR)
+	}
+	if err := checkNetworks(facts.Network.HybridClusterNetworks); err != nil {
+		return &Error{Object: id, Field: field + ".hybridClusterNetwork", Message: err.Error()}
+	}
+	facts.Network.HybridOverlay = len(facts.Network.HybridClusterNetworks) > 0
+	port := ovn.HybridOverlayConfig.HybridOverlayVXLANPort
+	if port == nil || *port == usualVXLANPort {
+		return nil
+	}
+	if *port == 0 || *port > 65535 {
+		return &Error{Object: id, Field: field + ".hybridOverlayVXLANPort", Message: fmt.Sprintf("%d is no port. Use 1 to 65535.", *port)}
+	}
+	custom := int32(*port) //nolint:gosec // at most 65535
+	facts.Network.VXLANPort = &custom
+	return nil
+}
+
+// usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API, "Default is 4789".
+const usualVXLANPort = 4789
+
+func checkNetworks(networks []string) error {
+	for _, network := range networks {
+		if _, err := netip.ParsePrefix(network); err != nil {
+			return fmt.Errorf("%q is no network in the form 10.0.0.0/16", network)
+		}
+	}
+	return nil
+}
+
+func isIPv4Network(network string) bool {
+	prefix, err := netip.ParsePrefix(network)
+	return err == nil && prefix.Addr().Is4()
+}

@@ -1,0 +1,98 @@
+// Package clusterconfig keeps the facts of the cluster that every host depends on: read when an object changes, shared by all.
+package clusterconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=operator.openshift.io,resources=networks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigs,verbs=get
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get
+
+// rereadInterval bounds how long a change is missed in what is read but not watched: certificate authorities.
+const rereadInterval = 10 * time.Minute
+
+// errNotRead is the state before the first read.
+var errNotRead = errors.New("the cluster's configuration was not read yet")
+
+// Source reads the cluster and keeps what it found.
+type Source struct {
+	reader    client.Reader
+	namespace string
+	changed   chan<- event.GenericEvent
+
+	mu    sync.RWMutex
+	facts nodespec.Cluster
+	err   error
+}
+
+// NewSource makes a source that reads the API server directly and tells on changed when the facts differ from before.
+func NewSource(reader client.Reader, namespace string, changed chan<- event.GenericEvent) *Source {
+	return &Source{reader: reader, namespace: namespace, changed: changed, err: errNotRead}
+}
+
+// Current returns the facts that were read last, or why they cannot be used.
+func (s *Source) Current() (nodespec.Cluster, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.facts, s.err
+}
+
+// SetupWithManager registers the controller: every change of a watched object leads to one read of all.
+func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
+	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{}}
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("cluster-configuration")
+	for _, object := range cluster.Objects() {
+		b = b.Watches(object, once, builder.OnlyMetadata)
+	}
+	return b.Complete(s)
+}
+
+// Reconcile reads the cluster. A request that fails keeps the last good facts; an object that is absent or wrong does not.
+func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	facts, err := cluster.Read(ctx, s.reader, s.namespace)
+	var fault *cluster.Error
+	if err != nil && !errors.As(err, &fault) {
+		return ctrl.Result{}, fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	if s.keep(facts, err) {
+		if err != nil {
+			log.FromContext(ctx).Info("the cluster's configuration cannot be used", "reason", err.Error())
+		}
+		select {
+		case s.changed <- event.GenericEvent{Object: &corev1.ConfigMap{}}:
+		case <-ctx.Done():
+		}
+	}
+	return ctrl.Result{RequeueAfter: rereadInterval}, nil
+}
+
+// keep stores what was read and tells whether it differs from before.
+func (s *Source) keep(facts nodespec.Cluster, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := reflect.DeepEqual(s.facts, facts) && fmt.Sprint(s.err) == fmt.Sprint(err)
+	s.facts, s.err = facts, err
+	return !same
+}

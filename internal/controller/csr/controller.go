@@ -1,0 +1,120 @@
+// Package csr approves the certificates that the kubelets of Windows nodes ask for themselves.
+package csr
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kubelet-serving,verbs=approve
+
+// Reconciler approves serving certificates of known Windows nodes. What is not ours is left alone; what is ours and not right is left
+// pending, with an event on the WindowsInstance.
+type Reconciler struct {
+	Client    client.Client
+	Clientset kubernetes.Interface
+	Namespace string
+	Events    events.EventRecorder
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("csr").
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+			return ok && csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Conditions) == 0
+		}))).
+		Complete(r)
+}
+
+// Reconcile decides on one request.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if len(csr.Status.Conditions) > 0 {
+		return ctrl.Result{}, nil
+	}
+	known, instances, err := r.knownNodes(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := policy.ApproveServingRequest(*csr, known)
+	switch decision.Outcome {
+	case policy.NotOurs:
+		return ctrl.Result{}, nil
+	case policy.Refuse:
+		log.FromContext(ctx).Info("serving certificate request left pending", "reason", decision.Reason, "message", decision.Message)
+		if instance := instances[decision.NodeName]; instance != nil {
+			r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "ServingCertificateRefused", "Approve",
+				"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
+		}
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.approve(ctx, csr, decision)
+}
+
+func (r *Reconciler) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) error {
+	approved := csr.DeepCopy()
+	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "WindowsNode", Message: decision.Message,
+	})
+	_, err := r.Clientset.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, approved, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && r.decided(ctx, csr.Name) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("approve CertificateSigningRequest %s of Node %s: %w", csr.Name, decision.NodeName, err)
+	}
+	return nil
+}
+
+// decided tells whether somebody else has decided in the meantime.
+func (r *Reconciler) decided(ctx context.Context, name string) bool {
+	csr, err := r.Clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+	return err == nil && len(csr.Status.Conditions) > 0
+}
+
+// knownNodes are the nodes of instances that are to be nodes, with the names and addresses that the operator knows them by.
+func (r *Reconciler) knownNodes(ctx context.Context) ([]policy.KnownNode, map[string]*v1alpha1.WindowsInstance, error) {
+	var list v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
+		return nil, nil, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	var known []policy.KnownNode
+	byNode := map[string]*v1alpha1.WindowsInstance{}
+	for i := range list.Items {
+		instance := &list.Items[i]
+		if instance.Status.NodeRef == nil || instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+			continue
+		}
+		node := policy.KnownNode{Name: instance.Status.NodeRef.Name, Names: []string{instance.Status.NodeRef.Name}}
+		if host := instance.Status.Host; host != nil {
+			node.Addresses = append(node.Addresses, host.Addresses...)
+			node.Names = append(node.Names, host.Name)
+		}
+		node.AddSpecAddress(instance.Spec.Address)
+		known = append(known, node)
+		byNode[node.Name] = instance
+	}
+	return known, byNode, nil
+}

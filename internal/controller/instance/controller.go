@@ -1,0 +1,199 @@
+// Package instance moves each WindowsInstance: it makes the host a node of the cluster, keeps it one, and gives it back.
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client-kubelet,verbs=approve
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
+
+// ClusterSource gives the present facts of the cluster, or why they cannot be read.
+type ClusterSource interface {
+	Current() (nodespec.Cluster, error)
+}
+
+// Reconciler moves one WindowsInstance at a time toward its desired state. It is safe for concurrent use on different instances.
+type Reconciler struct {
+	Client client.Client
+	// Live reads the API server and not the cache, for decisions that must not be stale.
+	Live      client.Reader
+	Clientset kubernetes.Interface // for the drain library
+	Events    events.EventRecorder
+	Clock     clock.WithTicker
+	Namespace string
+	// Version is the operator's version, written to nodes and instances when they are configured.
+	Version string
+	Cluster ClusterSource
+	Payload *payload.Payload
+	Packer  *payload.Packer
+	Hosts   *remote.Pool
+	Log     nodespec.LogSettings
+	Debug   bool
+	// Jitter spreads retries: it returns a number in [0,1).
+	Jitter func() float64
+
+	sessions   sessions
+	gateHolder gateHolder
+}
+
+// phase is one stage of an instance's way. It returns nil when it has nothing left to do, so that the next one may go on.
+type phase struct {
+	name string
+	run  func(context.Context, *scope) *obstacle
+}
+
+// Reconcile runs the phases that the instance's desired state needs, until one must wait or fails, and writes the status.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	instance := &v1alpha1.WindowsInstance{}
+	if err := r.Client.Get(ctx, request.NamespacedName, instance); err != nil {
+		r.sessions.drop(request.Name)
+		r.gateHolder.release(request.Name)
+		r.Hosts.Close(request.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := r.newScope(instance)
+	defer func() {
+		if s.connection != nil {
+			r.Hosts.Release(s.connection)
+		}
+		if statusErr := s.writeStatus(ctx); statusErr != nil && err == nil {
+			result, err = ctrl.Result{}, statusErr
+		}
+	}()
+
+	for _, phase := range r.phases(instance) {
+		obstacle := phase.run(ctx, s)
+		if obstacle == nil {
+			continue
+		}
+		obstacle.phase = phase.name
+		s.obstacle = obstacle
+		return r.whenBlocked(ctx, s)
+	}
+	s.session.attempts = 0
+	return ctrl.Result{}, nil
+}
+
+// phases are the table of contents of this package.
+func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		return []phase{
+			{"pause", r.pause},
+			{"key", r.readKeyForRemoval},
+			{"drain", r.drain},
+			{"reachForRemoval", r.reachForRemoval},
+			{"giveBack", r.giveBack},
+			{"forgetNode", r.forgetNode},
+			{"deleteInstance", r.deleteInstance},
+		}
+	}
+	return []phase{
+		{"entry", r.checkEntry},
+		{"pause", r.pause},
+		{"key", r.readKey},
+		{"cluster", r.readCluster},
+		{"idle", r.stopIfNothingToDo},
+		{"reach", r.reach},
+		{"inspect", r.inspect},
+		{"support", r.checkSupport},
+		{"claim", r.claimName},
+		{"install", r.install},
+		{"join", r.join},
+		{"network", r.setUpNetwork},
+		{"verify", r.verify},
+		{"release", r.releaseNode},
+	}
+}
+
+// whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
+func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) (ctrl.Result, error) {
+	o := s.obstacle
+	if o.done {
+		s.session.attempts = 0
+		return ctrl.Result{RequeueAfter: o.after}, nil
+	}
+	logger := log.FromContext(ctx).WithValues("phase", o.phase, "reason", o.reason)
+	if o.waiting {
+		s.session.attempts = 0
+		logger.V(1).Info(o.message)
+		return ctrl.Result{RequeueAfter: o.after}, nil
+	}
+	s.session.attempts++
+	delay := retryDelay(s.session.attempts, r.Jitter())
+	logger.Info(o.message, "retryAfter", delay.String())
+	if o.after > 0 {
+		delay = o.after
+	}
+	s.retryAt = r.Clock.Now().Add(delay)
+	return ctrl.Result{RequeueAfter: delay}, nil
+}
+
+// Retry delays after a failure: they double from the first to the last, so that a mended host is taken up within a minute and a
+// dead one costs one attempt a minute.
+const (
+	firstRetryDelay = 2 * time.Second
+	lastRetryDelay  = time.Minute
+)
+
+// retryDelay is the wait before the given attempt (from 1), spread by a fifth.
+func retryDelay(attempt int, jitter float64) time.Duration {
+	delay := firstRetryDelay
+	for i := 1; i < attempt && delay < lastRetryDelay; i++ {
+		delay *= 2
+	}
+	delay = min(delay, lastRetryDelay)
+	return delay - time.Duration(float64(delay)*0.2*jitter)
+}
+
+// pause stops when a user has paused the instance.
+func (r *Reconciler) pause(_ context.Context, s *scope) *obstacle {
+	if !s.instance.Spec.Paused {
+		return nil
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonPaused, waiting: true,
+		message: "The instance is paused: the operator does not touch the host.",
+		next:    "Set spec.paused to false to let the operator go on.",
+	}
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// hostError wraps an error of the API with what was tried for which host.
+func hostError(what string, instance *v1alpha1.WindowsInstance, err error) error {
+	return fmt.Errorf("%s for host %s: %w", what, instance.Spec.Address, err)
+}

@@ -1,0 +1,85 @@
+package instance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// instanceEvent is one Kubernetes event on a WindowsInstance, made by the constructors below and nowhere else.
+type instanceEvent struct {
+	regarding                 *v1alpha1.WindowsInstance
+	related                   runtime.Object
+	eventType, reason, action string
+	message                   string
+}
+
+func (r *Reconciler) emit(e instanceEvent) {
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
+}
+
+func hostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) instanceEvent {
+	message := "The host's key " + instance.Status.HostKey.Fingerprint + " was accepted as asked, and is pinned from now on."
+	if first {
+		message = "First contact with " + instance.Spec.Address + ": its host key " + instance.Status.HostKey.Fingerprint + " is pinned from now on."
+	}
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "Connect", message}
+}
+
+func hostRestarts(instance *v1alpha1.WindowsInstance) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostRestarts", "Reboot",
+		"The host restarts to put Windows features or its name in force."}
+}
+
+func hostRestarted(instance *v1alpha1.WindowsInstance) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostRestarted", "Reboot", "The host is back with a new boot id."}
+}
+
+func certificateIssued(instance *v1alpha1.WindowsInstance, node string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "CertificateIssued", "Sign",
+		"The kubelet's certificate for system:node:" + node + " was signed for the request that came over the pinned connection."}
+}
+
+func certificateRefused(instance *v1alpha1.WindowsInstance, message string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, "CertificateRequestRefused", "Sign", message}
+}
+
+func nodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeJoined", "Join",
+		"Node " + node.Name + " is registered. It takes pods once it was checked to work."}
+}
+
+func nodeReady(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeReady", "Release",
+		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() + " after the host was listed."}
+}
+
+func stepFailed(instance *v1alpha1.WindowsInstance, failure *verb.Failure) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, string(failure.Reason), "RunAgent", failure.Error()}
+}
+
+func hostFailed(instance *v1alpha1.WindowsInstance, o *obstacle) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, o.reason, "Connect", o.message}
+}
+
+func nodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " + node.Name + "."}
+}
+
+func hostGivenBack(instance *v1alpha1.WindowsInstance) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostGivenBack", "Remove", "The host is as it was before it became a node."}
+}
+
+func hostLeftBehind(instance *v1alpha1.WindowsInstance) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, "HostLeftBehind", "Remove",
+		"As asked, the node is removed without its host " + instance.Spec.Address + `. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
+			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
+}
+
+func nodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDeleted", "Remove", "Node " + node.Name + " was deleted."}
+}

@@ -1,0 +1,88 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// progressInterval is the least time between two writes of progress to the API, so that fifty hosts at work do not load it.
+const progressInterval = time.Second
+
+// run has the agent do a verb and shows its steps in the status while it does.
+func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Line, error) {
+	return s.connection.Run(ctx, s.session.agent, name, arguments, func(line verb.Line) {
+		if line.Type != verb.TypeStep || line.Step == nil {
+			return
+		}
+		step := line.Step
+		if step.State == verb.StepDone {
+			stepsDone.WithLabelValues(stepKind(step.Name)).Inc()
+			return
+		}
+		s.progress(ctx, step.Name, step.Index, step.Of, step.Detail)
+	})
+}
+
+// progress shows what is being done right now.
+func (s *scope) progress(ctx context.Context, name string, index, of int, detail string) {
+	now := s.Clock.Now()
+	current := s.instance.Status.Step
+	step := &v1alpha1.StepStatus{Name: name, Index: int32(index), Of: int32(of), Detail: detail, StartedAt: metav1.NewTime(now)} //nolint:gosec // a plan has few steps
+	if current != nil && current.Name == name {
+		step.StartedAt = current.StartedAt
+	}
+	s.instance.Status.Step = step
+	if now.Sub(s.session.lastProgress) < progressInterval {
+		return
+	}
+	s.session.lastProgress = now
+	s.instance.Status.Summary = v1alpha1.ReasonInProgress
+	if err := s.patchStatus(ctx); err != nil {
+		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
+	}
+}
+
+// transferProgress shows bytes on their way.
+func (s *scope) transferProgress(ctx context.Context, name string) func(done, total int64) {
+	return func(done, total int64) {
+		s.progress(ctx, name, 0, 0, fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6))
+	}
+}
+
+// hostObstacle puts a failure on the host into the words of the status.
+func (s *scope) hostObstacle(condition string, err error) *obstacle {
+	o := &obstacle{
+		condition: condition, reason: v1alpha1.ReasonStepFailed, message: err.Error(), err: err,
+		next: "The operator tries again; what was done already is not done twice.",
+	}
+	var failure *verb.Failure
+	var failed *remote.Error
+	switch {
+	case errors.As(err, &failure):
+		o.reason = string(failure.Reason)
+		// The agent's facts may have changed with what it did before it failed.
+		s.session.applied = ""
+		s.emit(stepFailed(s.instance, failure))
+	case errors.As(err, &failed):
+		o.reason = string(failed.Reason)
+		if failed.Next != "" {
+			o.next = failed.Next
+		}
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+		s.emit(hostFailed(s.instance, o))
+	default:
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+	}
+	return o
+}

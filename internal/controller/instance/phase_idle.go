@@ -1,0 +1,107 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// nodeNotReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a restarted kubelet
+// mends itself, and so does most of what the agent repairs.
+const nodeNotReadyGrace = 2 * time.Minute
+
+// stopIfNothingToDo ends the reconcile of a host that is as it should be, without a connection to it.
+func (r *Reconciler) stopIfNothingToDo(ctx context.Context, s *scope) *obstacle {
+	if s.instance.Status.SpecDigest == "" || s.nodeName() == "" || s.instance.Status.PublicKeyHash != s.key.Hash() {
+		return nil
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || !s.released(node) || s.changePending(node) {
+		return nil
+	}
+	if isReady(node) {
+		if err := s.markNode(ctx, node); err != nil {
+			return apiObstacle(v1alpha1.ConditionReady, "annotate the Node", err)
+		}
+		s.pass(v1alpha1.ConditionReady, "The node was checked to work and takes pods.")
+		s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
+		s.instance.Status.Version = r.Version
+		return &obstacle{done: true}
+	}
+	return r.graceForNotReady(node)
+}
+
+// graceForNotReady waits a while before a NotReady node is looked at over SSH.
+func (r *Reconciler) graceForNotReady(node *corev1.Node) *obstacle {
+	since, message := notReadySince(node)
+	rest := nodeNotReadyGrace - r.Clock.Since(since)
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, waiting: true, after: rest,
+		message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339), message),
+		next:    "The agent on the host repairs what it can; the operator looks at the host if the node is not Ready within two minutes.",
+	}
+}
+
+func notReadySince(node *corev1.Node) (time.Time, string) {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.LastTransitionTime.Time, condition.Message
+		}
+	}
+	return node.CreationTimestamp.Time, "it has not reported yet"
+}
+
+// released tells whether the node was handed to the scheduler before.
+func (s *scope) released(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name && !hasTaint(node, v1alpha1.TaintNotReady)
+}
+
+// changePending tells whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
+// without the host counts as pending.
+func (s *scope) changePending(node *corev1.Node) bool {
+	spec, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet])
+	return err != nil || spec.Digest() != s.instance.Status.SpecDigest
+}
+
+// node reads the instance's Node; nil when it is not there.
+func (s *scope) node(ctx context.Context) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := s.Client.Get(ctx, types.NamespacedName{Name: s.nodeName()}, node)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Node %s: %w", s.nodeName(), err)
+	}
+	return node, nil
+}
+
+func hasTaint(node *corev1.Node, key string) bool {
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// apiObstacle is a request to the API server that failed.
+func apiObstacle(condition, what string, err error) *obstacle {
+	return &obstacle{
+		condition: condition, reason: "APIRequestFailed",
+		message: "Could not " + what + ": " + err.Error(), err: err,
+		next: "Nothing is to be done if the API server is busy; a refusal names the missing permission.",
+	}
+}

@@ -1,0 +1,71 @@
+package instance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// checkEntry refuses an instance whose address or user name cannot be right, before anything is sent anywhere.
+func (r *Reconciler) checkEntry(_ context.Context, s *scope) *obstacle {
+	spec := s.instance.Spec
+	err := policy.ValidateAddress(spec.Address)
+	if err == nil {
+		err = policy.ValidateUsername(spec.Username)
+	}
+	if err == nil {
+		return nil
+	}
+	next := "Correct the Machine " + machineName(spec.Source) + "."
+	if s.byoh() {
+		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + s.Namespace + ": <IPv4 address or DNS name>: username=<user>."
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, waiting: true,
+		message: err.Error(), next: next,
+	}
+}
+
+func machineName(source v1alpha1.Source) string {
+	if source.Machine == nil {
+		return ""
+	}
+	return source.Machine.Namespace + "/" + source.Machine.Name
+}
+
+// readKey reads the SSH private key. Its absence or a fault in it is waited for: the Secret is watched.
+func (r *Reconciler) readKey(ctx context.Context, s *scope) *obstacle {
+	key, err := keys.Read(ctx, r.Client, r.Namespace)
+	if err == nil {
+		s.key = key
+		return nil
+	}
+	o := &obstacle{
+		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonPrivateKeyInvalid, waiting: true,
+		message: err.Error(), next: keys.Remedy(r.Namespace),
+	}
+	switch {
+	case errors.Is(err, keys.ErrMissing):
+		o.reason = v1alpha1.ReasonPrivateKeyMissing
+	case !errors.Is(err, keys.ErrInvalid):
+		o.waiting = false
+	}
+	return o
+}
+
+// readCluster takes the facts of the cluster. They are watched, so a fault is waited for.
+func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
+	facts, err := r.Cluster.Current()
+	if err != nil {
+		return &obstacle{
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true,
+			message: "The cluster's configuration cannot be used: " + err.Error(),
+			next:    "The operator goes on as soon as the named object is in order.",
+		}
+	}
+	s.cluster = facts
+	return nil
+}

@@ -1,0 +1,138 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// inspect brings the agent and asks it what the host is, once for each connection.
+func (r *Reconciler) inspect(ctx context.Context, s *scope) *obstacle {
+	if s.session.facts == nil {
+		if o := s.askFacts(ctx); o != nil {
+			return o
+		}
+	}
+	facts := s.session.facts
+	if s.rebooting() && s.instance.Status.Host != nil && s.instance.Status.Host.BootID == facts.System.BootID {
+		// It still answers from before the restart. What it is told now would be lost.
+		s.session.forgetHost()
+		r.Hosts.Close(s.instance.Name)
+		return rebootObstacle()
+	}
+	if s.rebooting() {
+		s.emit(hostRestarted(s.instance))
+	}
+	s.instance.Status.Host = hostStatus(facts)
+	return nil
+}
+
+func (s *scope) askFacts(ctx context.Context) *obstacle {
+	s.progress(ctx, "SendAgent", 0, 0, "")
+	agent, err := s.agentFile()
+	if err != nil {
+		return payloadObstacle(err)
+	}
+	path, _, err := s.connection.EnsureAgent(ctx, agent, s.transferProgress(ctx, "SendAgent"))
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReachable, err)
+	}
+	s.session.agent = path
+	line, err := s.run(ctx, verb.Facts)
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReachable, err)
+	}
+	s.session.facts = line.Result.Facts
+	return nil
+}
+
+func hostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
+	system := facts.System
+	return &v1alpha1.HostStatus{
+		Name: system.HostName, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
+		MachineID: system.MachineID, BootID: system.BootID, Addresses: system.Addresses,
+	}
+}
+
+// checkSupport refuses a host that cannot be a node of this cluster before it is changed.
+func (r *Reconciler) checkSupport(_ context.Context, s *scope) *obstacle {
+	decision := policy.SupportHost(s.session.facts.System, s.cluster)
+	if decision.Allowed {
+		s.pass(v1alpha1.ConditionSupported, decision.Message)
+		return nil
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionSupported, reason: decision.Reason, waiting: true,
+		message: decision.Message, next: "The host is left as it is. Use a supported Windows version and network, or take the host out of its source.",
+	}
+}
+
+// claimName decides the node's name and makes sure that it belongs to nobody else. The claim is written before it is checked, so that of
+// two instances that claim one name at the same time at least one sees the other.
+func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
+	name, o := s.expectedNodeName()
+	if o != nil {
+		return o
+	}
+	if s.nodeName() != name {
+		s.instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
+		if err := s.patchStatus(ctx); err != nil {
+			return apiObstacle(v1alpha1.ConditionJoined, "claim the node name", err)
+		}
+	}
+	decision, err := s.checkClaim(ctx, name)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "check the node name", err)
+	}
+	if decision.Allowed {
+		return nil
+	}
+	s.instance.Status.NodeRef = nil
+	r.Hosts.Close(s.instance.Name)
+	return &obstacle{
+		condition: v1alpha1.ConditionJoined, reason: decision.Reason, message: decision.Message,
+		next: "Nothing on the host was configured. Give the host a name of its own, or take one of the two out of its source.",
+	}
+}
+
+// expectedNodeName is the lower-case form of the name that the host has or is to be given.
+func (s *scope) expectedNodeName() (string, *obstacle) {
+	hostName := s.instance.Spec.HostName
+	if hostName == "" {
+		hostName = s.session.facts.System.HostName
+	}
+	name, err := policy.NodeName(hostName)
+	if err != nil {
+		return "", &obstacle{
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonHostNameInvalid, message: err.Error(),
+			next: "Rename the Windows host; the operator then goes on by itself.",
+		}
+	}
+	return name, nil
+}
+
+func (s *scope) checkClaim(ctx context.Context, name string) (policy.Decision, error) {
+	claim := policy.Claim{Instance: *s.instance, NodeName: name}
+	node := &corev1.Node{}
+	switch err := s.Live.Get(ctx, types.NamespacedName{Name: name}, node); {
+	case err == nil:
+		claim.Node = node
+	case !apierrors.IsNotFound(err):
+		return policy.Decision{}, fmt.Errorf("read Node %s: %w", name, err)
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
+		return policy.Decision{}, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	claim.Others = instances.Items
+	return policy.NameClaim(claim), nil
+}

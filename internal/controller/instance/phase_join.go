@@ -1,0 +1,191 @@
+package instance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+const (
+	// labelInstance on a CertificateSigningRequest names the WindowsInstance that it was made for.
+	labelInstance = "windowsmachineconfig.openshift.io/instance"
+	// signLimit is how long the cluster's signer may take before the operator looks again later.
+	signLimit = 10 * time.Second
+	// registerLimit is how long a started kubelet may take to register its node before it counts as a failure.
+	registerLimit = 5 * time.Minute
+)
+
+// join gets the kubelet its certificate and binds the Node that it registers.
+func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
+	if slices.Contains(s.session.left.Needs, nodespec.NeedCertificate) {
+		if o := s.issueCertificate(ctx); o != nil {
+			return o
+		}
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "read the Node", err)
+	}
+	if node == nil {
+		return s.awaited("the Node "+s.nodeName(), registerLimit, &obstacle{
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeNotRegistered,
+			message: "The kubelet runs and has its certificate; Node " + s.nodeName() + " is not registered yet.",
+			next:    `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` + s.cluster.APIServerInternalURL + "?",
+		})
+	}
+	if err := s.bindNode(ctx, node); err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "label the Node", err)
+	}
+	s.pass(v1alpha1.ConditionJoined, "The kubelet has its certificate and registered Node "+node.Name+".")
+	return nil
+}
+
+// issueCertificate signs the request that came over the pinned connection, and sends the certificate back with the spec.
+func (s *scope) issueCertificate(ctx context.Context) *obstacle {
+	request := []byte(s.session.facts.Identity.Request)
+	decision := policy.KubeletClientRequest(request, s.nodeName())
+	if !decision.Allowed {
+		s.emit(certificateRefused(s.instance, decision.Message))
+		return &obstacle{
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, message: decision.Message,
+			next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
+		}
+	}
+	certificate, err := s.sign(ctx, request)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "have the kubelet's certificate signed", err)
+	}
+	s.emit(certificateIssued(s.instance, s.nodeName()))
+	spec, o := s.spec(ctx)
+	if o != nil {
+		return o
+	}
+	spec.Identity.Certificate = string(certificate)
+	if o := s.apply(ctx, spec); o != nil {
+		return o
+	}
+	if slices.Contains(s.session.left.Needs, nodespec.NeedCertificate) {
+		return &obstacle{
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused,
+			message: "The agent did not take the certificate that was signed for its request.",
+			next:    "The operator makes a new request at the next attempt.",
+		}
+	}
+	return nil
+}
+
+// sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the first one's answer.
+func (s *scope) sign(ctx context.Context, request []byte) ([]byte, error) {
+	sum := sha256.Sum256(request)
+	name := "wmco-" + s.nodeName() + "-" + hex.EncodeToString(sum[:6])
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: s.instance.Name}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: request, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	requests := s.Clientset.CertificatesV1().CertificateSigningRequests()
+	if _, err := requests.Create(ctx, csr, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create CertificateSigningRequest %s: %w", name, err)
+	}
+	var certificate []byte
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, signLimit, true, func(ctx context.Context) (bool, error) {
+		present, err := requests.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, fmt.Errorf("read CertificateSigningRequest %s: %w", name, err)
+		}
+		if refused := closedWithout(present); refused != "" {
+			return false, fmt.Errorf("CertificateSigningRequest %s was %s", name, refused)
+		}
+		if !approved(present) {
+			present.Status.Conditions = append(present.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestedOverPinnedConnection",
+				Message: "The request came over the pinned SSH connection of WindowsInstance " + s.instance.Name + ".",
+			})
+			_, err = requests.UpdateApproval(ctx, name, present, metav1.UpdateOptions{})
+			if apierrors.IsConflict(err) {
+				return false, nil
+			}
+			return false, err
+		}
+		certificate = present.Status.Certificate
+		return len(certificate) > 0, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the signed certificate: %w", err)
+	}
+	return certificate, nil
+}
+
+func approved(csr *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
+}
+
+func closedWithout(csr *certificatesv1.CertificateSigningRequest) string {
+	for _, c := range csr.Status.Conditions {
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			return "denied: " + c.Message
+		case certificatesv1.CertificateFailed:
+			return "not signed: " + c.Message
+		}
+	}
+	return ""
+}
+
+// bindNode labels the Node and binds it to the instance.
+func (s *scope) bindNode(ctx context.Context, node *corev1.Node) error {
+	after := node.DeepCopy()
+	setAll(&after.Labels, map[string]string{v1alpha1.LabelWorker: ""})
+	if s.byoh() {
+		after.Labels[v1alpha1.LabelBYOH] = "true"
+	}
+	key := s.instance.Status.HostKey
+	setAll(&after.Annotations, map[string]string{
+		v1alpha1.AnnotationInstance: s.instance.Name,
+		v1alpha1.AnnotationHostKey:  key.Key, v1alpha1.AnnotationHostKeyType: key.Type,
+	})
+	if node.Annotations[v1alpha1.AnnotationInstance] == "" {
+		s.emit(nodeJoined(s.instance, node))
+	}
+	s.instance.Status.NodeRef.UID = string(node.UID)
+	return s.patchNode(ctx, node, after)
+}
+
+// patchNode writes what differs, and nothing when nothing does.
+func (s *scope) patchNode(ctx context.Context, before, after *corev1.Node) error {
+	patch := client.MergeFrom(before)
+	if data, err := patch.Data(after); err == nil && string(data) == "{}" {
+		return nil
+	}
+	if err := s.Client.Patch(ctx, after, patch); err != nil {
+		return fmt.Errorf("patch Node %s: %w", before.Name, err)
+	}
+	return nil
+}
+
+func setAll(into *map[string]string, values map[string]string) {
+	if *into == nil {
+		*into = map[string]string{}
+	}
+	for name, value := range values {
+		(*into)[name] = value
+	}
+}

@@ -1,0 +1,105 @@
+package instance
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
+const readyLimit = 2 * time.Minute
+
+// verify has the agent prove that the node works.
+func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
+	if s.session.checked {
+		return nil
+	}
+	line, err := s.run(ctx, verb.Verify)
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
+	}
+	if failed := failedChecks(line.Result.Checks); len(failed) > 0 {
+		// The next attempt compares the host with its spec again: a failed check often has a cause there.
+		s.session.applied = ""
+		return &obstacle{
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: strings.Join(failed, "; "),
+			next: "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
+		}
+	}
+	s.session.checked = true
+	return nil
+}
+
+func failedChecks(checks []verb.CheckResult) []string {
+	var failed []string
+	for _, check := range checks {
+		if !check.Passed && !check.Advisory {
+			failed = append(failed, check.Name+": "+check.Message)
+		}
+	}
+	return failed
+}
+
+// releaseNode hands a node that was proven to work to the scheduler, and lets the connection go.
+func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || !isReady(node) {
+		message := "The kubelet of Node " + s.nodeName() + " does not report Ready yet."
+		if node != nil {
+			_, kubelet := notReadySince(node)
+			message += " It says: " + kubelet
+		}
+		return s.awaited("the Node to report Ready", readyLimit, &obstacle{
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: message,
+			next: "All checks on the host passed. The kubelet reports within a minute.",
+		})
+	}
+	spec, o := s.spec(ctx)
+	if o != nil {
+		return o
+	}
+	first := hasTaint(node, v1alpha1.TaintNotReady)
+	if err := s.markNode(ctx, node); err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
+	}
+	status := &s.instance.Status
+	status.SpecDigest, status.Version, status.PublicKeyHash = spec.Digest(), r.Version, s.key.Hash()
+	s.pass(v1alpha1.ConditionReady, "The node was checked to work and takes pods.")
+	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
+	if first {
+		s.emit(nodeReady(s.instance, node, r.Clock.Since(s.instance.CreationTimestamp.Time)))
+	}
+	r.gateHolder.release(s.instance.Name)
+	s.session.forgetHost()
+	r.Hosts.Close(s.instance.Name)
+	return nil
+}
+
+// markNode writes the version and key annotations, and takes away what kept pods off while the node was not proven.
+func (s *scope) markNode(ctx context.Context, node *corev1.Node) error {
+	after := node.DeepCopy()
+	setAll(&after.Annotations, map[string]string{
+		v1alpha1.AnnotationVersion:    s.Version,
+		v1alpha1.AnnotationPubKeyHash: s.key.Hash(),
+	})
+	var taints []corev1.Taint
+	for _, taint := range after.Spec.Taints {
+		if taint.Key != v1alpha1.TaintNotReady {
+			taints = append(taints, taint)
+		}
+	}
+	after.Spec.Taints = taints
+	if _, ours := after.Annotations[v1alpha1.AnnotationCordoned]; ours {
+		delete(after.Annotations, v1alpha1.AnnotationCordoned)
+		after.Spec.Unschedulable = false
+	}
+	return s.patchNode(ctx, node, after)
+}

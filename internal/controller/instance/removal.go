@@ -1,0 +1,186 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// untouched tells whether the host was never changed: it is, from the moment its host key is pinned.
+func (s *scope) untouched() bool { return s.instance.Status.HostKey == nil }
+
+// forget tells whether an administrator has said that the host is gone for good.
+func (s *scope) forget() bool { return s.instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" }
+
+// readKeyForRemoval needs the key only where the host must be reached.
+func (r *Reconciler) readKeyForRemoval(ctx context.Context, s *scope) *obstacle {
+	if s.untouched() || s.forget() {
+		return nil
+	}
+	return r.readKey(ctx, s)
+}
+
+// drain moves the pods away before the node goes.
+func (r *Reconciler) drain(ctx context.Context, s *scope) *obstacle {
+	if s.nodeName() == "" {
+		return nil
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || !s.owns(node) || (s.forget() && !isReady(node)) {
+		return nil
+	}
+	if !node.Spec.Unschedulable {
+		s.emit(nodeDrains(s.instance, node))
+	}
+	return s.drainNode(ctx, node)
+}
+
+// owns tells whether the Node is the instance's own and may be drained and deleted with it.
+func (s *scope) owns(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name
+}
+
+// reachForRemoval connects to the host, and says what to do when it is gone.
+func (r *Reconciler) reachForRemoval(ctx context.Context, s *scope) *obstacle {
+	if s.untouched() || s.forget() {
+		return nil
+	}
+	if o := r.reach(ctx, s); o != nil {
+		if !o.waiting {
+			o.next = fmt.Sprintf("%s The node stays until the host was given back. If the host is gone for good: "+
+				"kubectl annotate windowsinstance %s -n %s %s=true", o.next, s.instance.Name, s.Namespace, v1alpha1.AnnotationForgetHost)
+		}
+		return o
+	}
+	return nil
+}
+
+// giveBack has the agent restore the host, restarts included, and takes the agent itself away.
+func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
+	if s.untouched() {
+		return nil
+	}
+	if s.forget() {
+		s.emit(hostLeftBehind(s.instance))
+		return nil
+	}
+	dirty, err := s.connection.Exists(ctx, nodespec.LedgerPath)
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
+	}
+	if dirty {
+		if o := s.removeWithAgent(ctx); o != nil {
+			return o
+		}
+	}
+	if err := s.connection.Remove(ctx, nodespec.AgentRoot); err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
+	}
+	if !s.rootExistedBefore() {
+		if err := s.connection.Remove(ctx, nodespec.Root); err != nil {
+			return s.hostObstacle(v1alpha1.ConditionReady, err)
+		}
+	}
+	r.Hosts.Close(s.instance.Name)
+	s.emit(hostGivenBack(s.instance))
+	return nil
+}
+
+// rootExistedBefore tells whether C:\k was there before the operator came.
+func (s *scope) rootExistedBefore() bool {
+	return s.session.facts != nil && s.session.facts.Ledger.Paths[nodespec.Root].Existed
+}
+
+func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
+	if s.session.facts == nil {
+		if o := s.askFacts(ctx); o != nil {
+			return o
+		}
+	}
+	if s.rebooting() && s.instance.Status.Host != nil && s.instance.Status.Host.BootID == s.session.facts.System.BootID {
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+		return rebootObstacle()
+	}
+	s.instance.Status.Host = hostStatus(s.session.facts)
+	line, err := s.run(ctx, verb.Remove)
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
+	}
+	if line.Type == verb.TypeRebooting {
+		s.emit(hostRestarts(s.instance))
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+		return rebootObstacle()
+	}
+	if !line.Result.Removed {
+		return &obstacle{
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonRemoving,
+			message: "The agent has not given back everything yet.", next: "The operator asks it again.",
+		}
+	}
+	return nil
+}
+
+// forgetNode deletes the Node and the certificate requests of the instance.
+func (r *Reconciler) forgetNode(ctx context.Context, s *scope) *obstacle {
+	if err := r.deleteRequests(ctx, s); err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "delete certificate requests", err)
+	}
+	if s.nodeName() == "" {
+		return nil
+	}
+	node := &corev1.Node{}
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: s.nodeName()}, node); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if !s.owns(node) {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "delete the Node", err)
+	}
+	s.emit(nodeDeleted(s.instance, node))
+	return nil
+}
+
+// deleteRequests deletes the certificate requests that were made for the instance.
+func (r *Reconciler) deleteRequests(ctx context.Context, s *scope) error {
+	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()
+	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + s.instance.Name})
+	if err != nil {
+		return fmt.Errorf("list CertificateSigningRequests of WindowsInstance %s: %w", s.instance.Name, err)
+	}
+	for _, request := range list.Items {
+		if err := requests.Delete(ctx, request.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete CertificateSigningRequest %s: %w", request.Name, err)
+		}
+	}
+	return nil
+}
+
+// deleteInstance ends the instance's life.
+func (r *Reconciler) deleteInstance(ctx context.Context, s *scope) *obstacle {
+	preconditions := client.Preconditions{UID: &s.instance.UID}
+	if err := r.Client.Delete(ctx, s.instance, preconditions); client.IgnoreNotFound(err) != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
+	}
+	s.deleted = true
+	r.sessions.drop(s.instance.Name)
+	r.Hosts.Close(s.instance.Name)
+	return nil
+}

@@ -1,0 +1,78 @@
+package instance
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+// scope is what the phases of one reconcile share.
+type scope struct {
+	*Reconciler
+	instance *v1alpha1.WindowsInstance
+	original *v1alpha1.WindowsInstance
+
+	key        sshkey.Key
+	cluster    nodespec.Cluster
+	connection *remote.Connection
+	session    *session
+
+	// passed are the conditions that this reconcile found true, with their reasons.
+	passed map[string]metav1.Condition
+	// obstacle is what stopped the reconcile; nil when nothing did.
+	obstacle *obstacle
+	// deleted is true when the object is gone and has no status to write.
+	deleted bool
+	retryAt time.Time
+}
+
+// obstacle is why an instance is not further.
+type obstacle struct {
+	phase string
+	// condition is the one that is not True because of it.
+	condition string
+	reason    string
+	// message says what is wrong in words for an administrator; next says what happens next or what to do.
+	message string
+	next    string
+	// waiting is for something that is on its way; otherwise it is a failure, retried with growing delays.
+	waiting bool
+	// done means that there is no obstacle: nothing is to be done.
+	done bool
+	// after is when to look again at the latest; zero waits for an event (or the retry delay).
+	after time.Duration
+	err   error
+}
+
+func (r *Reconciler) newScope(instance *v1alpha1.WindowsInstance) *scope {
+	return &scope{
+		Reconciler: r,
+		instance:   instance,
+		original:   instance.DeepCopy(),
+		session:    r.sessions.of(instance.Name),
+		passed:     map[string]metav1.Condition{},
+	}
+}
+
+// pass notes that a condition is true.
+func (s *scope) pass(condition, message string) {
+	s.passed[condition] = metav1.Condition{
+		Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: message,
+	}
+}
+
+// byoh tells whether the host is listed in windows-instances.
+func (s *scope) byoh() bool { return s.instance.Spec.Source.ConfigMapKey != "" }
+
+// nodeName is the claimed name; empty before the claim.
+func (s *scope) nodeName() string {
+	if s.instance.Status.NodeRef == nil {
+		return ""
+	}
+	return s.instance.Status.NodeRef.Name
+}

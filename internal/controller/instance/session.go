@@ -1,0 +1,69 @@
+package instance
+
+import (
+	"sync"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// session is what the operator remembers of a host between two reconciles while it works on it. All of it can be lost: the host and
+// the API server know everything that matters.
+type session struct {
+	// connection is the one that the rest was learnt over.
+	connection *remote.Connection
+	// agent is the path of the agent on the host; empty when it was not looked for on the present connection.
+	agent string
+	// facts are the last that the host told.
+	facts *plan.Facts
+	// applied is the digest (and certificate serial) of the spec that the last apply was given, and left what it could not do yet.
+	applied string
+	left    plan.Plan
+	// checked is true when verify passed since the last change.
+	checked bool
+	// attempts counts failures in a row.
+	attempts int
+	// since is when the present wait began, for limits.
+	waiting string
+	since   time.Time
+	// lastProgress is when progress was last written to the API.
+	lastProgress time.Time
+}
+
+// forgetHost drops what was learnt over a connection that is gone.
+func (s *session) forgetHost() {
+	s.connection, s.agent, s.facts, s.applied, s.left, s.checked = nil, "", nil, "", plan.Plan{}, false
+}
+
+// waitingSince returns when the named wait began.
+func (s *session) waitingSince(what string, now time.Time) time.Time {
+	if s.waiting != what {
+		s.waiting, s.since = what, now
+	}
+	return s.since
+}
+
+// sessions are the sessions by instance name. Each is used by one reconcile at a time.
+type sessions struct {
+	mu     sync.Mutex
+	byName map[string]*session
+}
+
+func (s *sessions) of(name string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byName == nil {
+		s.byName = map[string]*session{}
+	}
+	if s.byName[name] == nil {
+		s.byName[name] = &session{}
+	}
+	return s.byName[name]
+}
+
+func (s *sessions) drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byName, name)
+}

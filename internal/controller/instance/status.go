@@ -1,0 +1,95 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// way is the order in which conditions become true. Ready and UpToDate come last.
+var way = [...]string{
+	v1alpha1.ConditionReachable,
+	v1alpha1.ConditionSupported,
+	v1alpha1.ConditionPrepared,
+	v1alpha1.ConditionInstalled,
+	v1alpha1.ConditionJoined,
+	v1alpha1.ConditionNetworkReady,
+	v1alpha1.ConditionReady,
+	v1alpha1.ConditionUpToDate,
+}
+
+// writeStatus computes the whole status and writes it if it differs.
+func (s *scope) writeStatus(ctx context.Context) error {
+	if s.deleted {
+		return nil
+	}
+	status := &s.instance.Status
+	status.ObservedGeneration = s.instance.Generation
+	summarize(status, s.passed, s.obstacle, s.instance.Generation, s.Clock.Now())
+	if s.obstacle == nil || s.obstacle.done || !s.obstacle.waiting {
+		status.Step = nil
+	}
+	if !s.retryAt.IsZero() {
+		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction, s.retryAt.UTC().Format("15:04:05 UTC"))
+	}
+	return s.patchStatus(ctx)
+}
+
+// patchStatus writes what differs from the last written status, and nothing when nothing does.
+func (s *scope) patchStatus(ctx context.Context) error {
+	if reflect.DeepEqual(s.original.Status, s.instance.Status) {
+		return nil
+	}
+	// A reconcile that was stopped still tells what it did.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	written := s.instance.DeepCopy()
+	if err := s.Client.Status().Patch(ctx, written, client.MergeFrom(s.original)); err != nil {
+		return client.IgnoreNotFound(hostError("write status of WindowsInstance "+s.instance.Name, s.instance, err))
+	}
+	status := s.instance.Status
+	s.original = written
+	s.instance = written.DeepCopy()
+	s.instance.Status = status
+	return nil
+}
+
+// summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not known because of
+// it. A condition that the pass did not look at keeps its last value as long as nothing before it failed.
+func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *obstacle, generation int64, now time.Time) {
+	blocked := ""
+	for _, conditionType := range way {
+		condition, found := passed[conditionType]
+		previous := meta.FindStatusCondition(status.Conditions, conditionType)
+		switch {
+		case o != nil && !o.done && o.condition == conditionType:
+			blocked = conditionType
+			condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: o.reason, Message: o.message}
+		case found:
+		case conditionType == v1alpha1.ConditionReady && blocked != "":
+			condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: o.reason, Message: o.message}
+		case blocked != "" && (previous == nil || conditionType == v1alpha1.ConditionUpToDate):
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Known once " + blocked + " is true."}
+		case previous != nil:
+			condition = *previous
+		default:
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Not looked at yet."}
+		}
+		condition.Type, condition.ObservedGeneration = conditionType, generation
+		condition.LastTransitionTime = metav1.NewTime(now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	switch {
+	case o == nil || o.done:
+		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
+	default:
+		status.Summary, status.NextAction = o.reason, o.next
+	}
+}

@@ -1,0 +1,98 @@
+package instance
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+)
+
+// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one cluster
+// configures at a time, so that it delays nobody.
+const maxConcurrent = 256
+
+// SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
+	all := handler.EnqueueRequestsFromMapFunc(r.allInstances)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("instance").
+		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
+		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
+		}))).
+		WatchesRawSource(source.Channel(clusterChanged, all)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: maxConcurrent,
+			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
+			},
+		}).
+		Complete(r)
+}
+
+// nodeChanged lets through what an instance waits for or reacts to, and not each heartbeat.
+func nodeChanged() predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, ok2 := e.ObjectNew.(*corev1.Node)
+			if !ok || !ok2 {
+				return false
+			}
+			return isReady(before) != isReady(after) || hasTaint(before, v1alpha1.TaintNotReady) != hasTaint(after, v1alpha1.TaintNotReady) ||
+				watched(before) != watched(after)
+		},
+	}
+}
+
+// watched are the annotations that an instance waits for or keeps.
+func watched(node *corev1.Node) [4]string {
+	return [4]string{
+		node.Annotations[v1alpha1.AnnotationPodSubnet], node.Annotations[v1alpha1.AnnotationInstance],
+		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationPubKeyHash],
+	}
+}
+
+// instanceOfNode finds the instance that has claimed the Node's name, or that the Node is bound to.
+func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []reconcile.Request {
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+		return nil
+	}
+	bound := node.GetAnnotations()[v1alpha1.AnnotationInstance]
+	var requests []reconcile.Request
+	for _, instance := range instances.Items {
+		if ref := instance.Status.NodeRef; instance.Name == bound || ref != nil && ref.Name == node.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}})
+		}
+	}
+	return requests
+}
+
+func (r *Reconciler) allInstances(ctx context.Context, _ client.Object) []reconcile.Request {
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, len(instances.Items))
+	for i, instance := range instances.Items {
+		requests[i] = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}}
+	}
+	return requests
+}

@@ -1,0 +1,59 @@
+// Package keys reads the SSH private key that the operator logs in with, and tells the administrator when it cannot be used.
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+const (
+	// SecretName is the Secret in the operator's own namespace that an administrator makes.
+	SecretName = "cloud-private-key"
+	// SecretKey is the key in the Secret that holds the private key.
+	SecretKey = "private-key.pem"
+)
+
+var (
+	// ErrMissing means that the Secret or its key is not there.
+	ErrMissing = errors.New("the SSH private key is missing")
+	// ErrInvalid means that the Secret holds no usable private key.
+	ErrInvalid = errors.New("the SSH private key cannot be used")
+)
+
+// Read returns the present private key. Its errors name the Secret and the key, and never what they hold.
+func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.Key, error) {
+	secret := &corev1.Secret{}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: SecretName}, secret)
+	if apierrors.IsNotFound(err) {
+		return sshkey.Key{}, fmt.Errorf("%w: there is no Secret %s in namespace %s", ErrMissing, SecretName, namespace)
+	}
+	if err != nil {
+		return sshkey.Key{}, fmt.Errorf("read Secret %s/%s: %w", namespace, SecretName, err)
+	}
+	return parse(secret)
+}
+
+func parse(secret *corev1.Secret) (sshkey.Key, error) {
+	data, ok := secret.Data[SecretKey]
+	if !ok {
+		return sshkey.Key{}, fmt.Errorf("%w: Secret %s in namespace %s has no key %s", ErrMissing, secret.Name, secret.Namespace, SecretKey)
+	}
+	key, err := sshkey.Parse(data)
+	if err != nil {
+		return sshkey.Key{}, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretKey, secret.Name, secret.Namespace, err)
+	}
+	return key, nil
+}
+
+// Remedy is what an administrator does about a missing or unusable key.
+func Remedy(namespace string) string {
+	return "Create it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<path of the private key> -n " + namespace
+}

@@ -1,0 +1,103 @@
+// Package byoh turns the entries of the ConfigMap windows-instances into WindowsInstances: bring-your-own-host instances.
+package byoh
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// ConfigMapName is the ConfigMap in the operator's own namespace that lists hosts: <address>: username=<user>.
+const ConfigMapName = "windows-instances"
+
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
+
+// Reconciler keeps the WindowsInstances equal to the ConfigMap.
+type Reconciler struct {
+	Client    client.Client
+	Namespace string
+	Events    events.EventRecorder
+
+	// reported is the resourceVersion of the ConfigMap whose faults were last reported, so that a resync is silent.
+	reported string
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	toConfigMap := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: ConfigMapName}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("byoh-source").
+		For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
+			return o.GetNamespace() == r.Namespace && o.GetName() == ConfigMapName
+		}))).
+		Watches(&v1alpha1.WindowsInstance{}, toConfigMap, builder.WithPredicates(
+			predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap }),
+			predicate.GenerationChangedPredicate{},
+		)).
+		Complete(r)
+}
+
+// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that is not there lists no hosts: all are removed.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	configMap := &corev1.ConfigMap{}
+	if err := r.Client.Get(ctx, request.NamespacedName, configMap); err != nil && !apierrors.IsNotFound(err) {
+		return ctrl.Result{}, fmt.Errorf("read ConfigMap %s: %w", request.NamespacedName, err)
+	}
+	var present v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+
+	desired, faults := desiredInstances(r.Namespace, configMap.Data)
+	for _, change := range changes(present.Items, desired) {
+		if err := r.apply(ctx, configMap, change); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	r.report(configMap, faults)
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, change change) error {
+	instance := change.after
+	if change.before == nil {
+		if err := r.Client.Create(ctx, instance); err != nil {
+			return fmt.Errorf("create WindowsInstance %s for key %s: %w", instance.Name, instance.Spec.Source.ConfigMapKey, err)
+		}
+		r.emit(instanceCreated(configMap, instance))
+		return nil
+	}
+	if err := r.Client.Patch(ctx, instance, client.MergeFrom(change.before)); err != nil {
+		return fmt.Errorf("change WindowsInstance %s for key %s: %w", instance.Name, instance.Spec.Source.ConfigMapKey, err)
+	}
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && change.before.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
+		r.emit(removalRequested(configMap, instance))
+	}
+	return nil
+}
+
+// report tells about faulty entries once for each version of the ConfigMap.
+func (r *Reconciler) report(configMap *corev1.ConfigMap, faults []fault) {
+	if configMap.ResourceVersion == r.reported {
+		return
+	}
+	for _, fault := range faults {
+		r.emit(entryInvalid(configMap, fault))
+	}
+	r.reported = configMap.ResourceVersion
+}

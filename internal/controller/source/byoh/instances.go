@@ -1,0 +1,87 @@
+package byoh
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// fault is an entry that cannot be used as it stands.
+type fault struct {
+	key string
+	err error
+}
+
+// change is one WindowsInstance before and after; before is nil for a new one.
+type change struct {
+	before, after *v1alpha1.WindowsInstance
+}
+
+// desiredInstances are the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an instance too, so that its
+// fault is seen where an administrator looks; without a user name nothing is done to the host.
+func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.WindowsInstance, []fault) {
+	instances := make([]v1alpha1.WindowsInstance, 0, len(entries))
+	var faults []fault
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		entry, err := policy.ParseEntry(key, entries[key])
+		if err != nil {
+			faults = append(faults, fault{key: key, err: err})
+			entry = policy.Entry{Address: key}
+		}
+		instances = append(instances, v1alpha1.WindowsInstance{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace,
+				Name:      policy.InstanceName(key),
+				Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap},
+			},
+			Spec: v1alpha1.WindowsInstanceSpec{
+				Address:      entry.Address,
+				Username:     entry.Username,
+				Source:       v1alpha1.Source{ConfigMapKey: key},
+				DesiredState: v1alpha1.DesiredStateNode,
+			},
+		})
+	}
+	return instances, faults
+}
+
+// changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but marked for
+// removal: the instance controller gives the host back and then deletes the object.
+func changes(present, desired []v1alpha1.WindowsInstance) []change {
+	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
+	for i := range present {
+		byName[present[i].Name] = &present[i]
+	}
+	var result []change
+	for i := range desired {
+		want := &desired[i]
+		have, ok := byName[want.Name]
+		delete(byName, want.Name)
+		if !ok {
+			result = append(result, change{after: want})
+			continue
+		}
+		after := have.DeepCopy()
+		paused := after.Spec.Paused
+		after.Spec = want.Spec
+		after.Spec.Paused = paused
+		if !reflect.DeepEqual(have.Spec, after.Spec) {
+			result = append(result, change{before: have, after: after})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		have := byName[name]
+		if have.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+			continue
+		}
+		after := have.DeepCopy()
+		after.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		result = append(result, change{before: have, after: after})
+	}
+	return result
+}

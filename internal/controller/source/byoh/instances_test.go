@@ -1,0 +1,82 @@
+package byoh
+
+import (
+	"testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// each good entry becomes an instance; a malformed one is reported and holds nobody up.
+func TestEntriesBecomeInstances(t *testing.T) {
+	instances, faults := desiredInstances("wmco", map[string]string{
+		"10.1.42.1":            "username=Administrator",
+		"instance.example.com": "username=core\n",
+		"10.1.42.2":            "user=core",
+		"10.1.42.3":            "username=",
+	})
+	if len(instances) != 4 {
+		t.Fatalf("%d instances, want one for each entry so that a fault is seen", len(instances))
+	}
+	if len(faults) != 2 || faults[0].key != "10.1.42.2" || faults[1].key != "10.1.42.3" {
+		t.Fatalf("faults are %+v", faults)
+	}
+	users := map[string]string{}
+	names := map[string]bool{}
+	for _, instance := range instances {
+		users[instance.Spec.Address] = instance.Spec.Username
+		names[instance.Name] = true
+		if instance.Namespace != "wmco" || instance.Labels[v1alpha1.LabelSource] != v1alpha1.SourceConfigMap {
+			t.Errorf("instance %s has namespace %q and labels %v", instance.Name, instance.Namespace, instance.Labels)
+		}
+	}
+	if users["10.1.42.1"] != "Administrator" || users["instance.example.com"] != "core" || users["10.1.42.2"] != "" {
+		t.Errorf("user names are %v", users)
+	}
+	if len(names) != 4 {
+		t.Errorf("names are not unique: %v", names)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	listed := func(entries map[string]string) []v1alpha1.WindowsInstance {
+		instances, _ := desiredInstances("wmco", entries)
+		return instances
+	}
+	one := listed(map[string]string{"10.0.0.1": "username=a"})
+
+	t.Run("equal lists need no change", func(t *testing.T) {
+		if got := changes(one, listed(map[string]string{"10.0.0.1": "username=a"})); len(got) != 0 {
+			t.Errorf("changes are %+v", got)
+		}
+	})
+	t.Run("an added entry adds just that host (R-063)", func(t *testing.T) {
+		got := changes(one, listed(map[string]string{"10.0.0.1": "username=a", "10.0.0.2": "username=b"}))
+		if len(got) != 1 || got[0].before != nil || got[0].after.Spec.Address != "10.0.0.2" {
+			t.Errorf("changes are %+v", got)
+		}
+	})
+	t.Run("a removed entry is marked for removal and not deleted", func(t *testing.T) {
+		got := changes(one, nil)
+		if len(got) != 1 || got[0].after.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
+			t.Fatalf("changes are %+v", got)
+		}
+		if again := changes([]v1alpha1.WindowsInstance{*got[0].after}, nil); len(again) != 0 {
+			t.Errorf("it is marked again: %+v", again)
+		}
+	})
+	t.Run("an entry that comes back while its host is being removed makes it a node again", func(t *testing.T) {
+		removed := changes(one, nil)[0].after
+		got := changes([]v1alpha1.WindowsInstance{*removed}, one)
+		if len(got) != 1 || got[0].after.Spec.DesiredState != v1alpha1.DesiredStateNode {
+			t.Errorf("changes are %+v", got)
+		}
+	})
+	t.Run("a pause by a user outlives a change of the entry", func(t *testing.T) {
+		paused := *one[0].DeepCopy()
+		paused.Spec.Paused = true
+		got := changes([]v1alpha1.WindowsInstance{paused}, listed(map[string]string{"10.0.0.1": "username=b"}))
+		if len(got) != 1 || !got[0].after.Spec.Paused || got[0].after.Spec.Username != "b" {
+			t.Errorf("changes are %+v", got)
+		}
+	})
+}

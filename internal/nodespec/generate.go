@@ -1,0 +1,167 @@
+package nodespec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Inputs is everything that a NodeSpec follows from.
+type Inputs struct {
+	Cluster  Cluster
+	Instance Instance
+	// Payload are the components for the cluster's platform, without the agent.
+	Payload []Component
+	// Agent is the agent's executable.
+	Agent           PayloadFile
+	OperatorVersion string
+	// PodSubnet is what the hybrid overlay assigned to the node; empty until it has.
+	PodSubnet   string
+	LogSettings LogSettings
+	// Debug makes the services log more.
+	Debug bool
+}
+
+// Instance is the host that the spec is for.
+type Instance struct {
+	Name string
+	// NodeName is the name that the kubelet registers; HostName is the computer name to be set, empty to leave it.
+	NodeName, HostName string
+	// NodeIP is the IPv4 address of the adapter with the default route.
+	NodeIP string
+	// BYOH is true for hosts from the ConfigMap windows-instances.
+	BYOH bool
+}
+
+// Component is a part of the payload.
+type Component struct {
+	Name    string
+	Version string
+	Files   []PayloadFile
+}
+
+// Make is the NodeSpec of a host. It is a pure function of its inputs.
+func Make(in Inputs) (NodeSpec, error) {
+	if in.Instance.NodeName == "" || in.Instance.NodeIP == "" {
+		return NodeSpec{}, fmt.Errorf("host %s has no node name or address yet", in.Instance.Name)
+	}
+	programs := newPrograms(in.Payload)
+	spec := NodeSpec{
+		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
+		HostName: in.Instance.HostName, NodeName: in.Instance.NodeName,
+		Features: []string{FeatureContainers},
+		Releases: programs.releases, Links: programs.links(),
+		Files:    files(in),
+		Firewall: firewall(),
+		Identity: Identity{
+			Directory:  pkiDirectory,
+			CommonName: "system:node:" + in.Instance.NodeName, Organization: "system:nodes",
+		},
+		Services: services(in, programs),
+		Network: Network{
+			PodSubnet: in.PodSubnet, HNSNetwork: hnsNetwork,
+			OwnedNetworks:     []string{baseHNSNetwork, hnsNetwork},
+			SourceVIPEndpoint: sourceVIPEndpoint,
+		},
+		Checks: checks(),
+	}
+	if len(programs.missing) > 0 {
+		return NodeSpec{}, fmt.Errorf("the payload lacks %s: no node can be made without them", strings.Join(programs.missing, ", "))
+	}
+	spec.Directories = directories(spec.Services)
+	return spec, nil
+}
+
+// programs finds executables in the releases of the payload.
+type programs struct {
+	releases []Release
+	missing  []string
+}
+
+func newPrograms(components []Component) *programs {
+	p := &programs{}
+	for _, component := range components {
+		p.releases = append(p.releases, Release{
+			Component: component.Name, Version: component.Version,
+			Directory: ReleaseDirectory(component.Name, filesDigest(component.Files)), Files: component.Files,
+		})
+	}
+	return p
+}
+
+// filesDigest identifies the content of a component, so that a release that changes nothing in it keeps its folder.
+func filesDigest(files []PayloadFile) string {
+	lines := make([]string, len(files))
+	for i, file := range files {
+		lines[i] = file.SHA256 + " " + file.Name
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// path is where an executable lies on the host. A missing one is noted.
+func (p *programs) path(name string) string {
+	for _, release := range p.releases {
+		for _, file := range release.Files {
+			if file.Name == name {
+				return release.Path(file)
+			}
+		}
+	}
+	p.missing = append(p.missing, name)
+	return ""
+}
+
+// linkFolders are where the documented names of executables lie, for components that have a folder of their own below C:\k.
+var linkFolders = map[string]string{"cni": cniDirectory, "containerd": containerdDirectory}
+
+// links keep the documented file names below C:\k valid.
+func (p *programs) links() []Link {
+	var links []Link
+	for _, release := range p.releases {
+		folder := Root
+		if special, ok := linkFolders[release.Component]; ok {
+			folder = special
+		}
+		for _, file := range release.Files {
+			links = append(links, Link{Path: folder + `\` + file.Name, Target: release.Path(file)})
+		}
+	}
+	return links
+}
+
+// directories are the folders of a node, parents before children.
+func directories(services []Service) []Directory {
+	inherited := []string{
+		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`,
+		`C:\ProgramData\containerd`, containerdRoot, containerdState,
+	}
+	list := []Directory{
+		{Root, host.AccessAdministrators}, {cniDirectory, host.AccessInherited}, {cniConfigDirectory, host.AccessInherited},
+		{containerdDirectory, host.AccessInherited}, {registriesDirectory, host.AccessInherited}, {hybridOverlayDirectory, host.AccessInherited},
+		{`C:\k\etc`, host.AccessInherited}, {`C:\k\etc\kubernetes`, host.AccessInherited}, {manifestsDirectory, host.AccessInherited},
+		{ReleasesRoot, host.AccessInherited},
+	}
+	for _, path := range inherited {
+		list = append(list, Directory{path, host.AccessInherited})
+	}
+	list = append(list, Directory{pkiDirectory, host.AccessAdministrators})
+	for _, service := range services {
+		list = append(list, Directory{LogDirectory(service.Name), host.AccessInherited})
+	}
+	return list
+}
+
+// firewall are the ports that others reach a node on.
+func firewall() []host.FirewallRule {
+	return []host.FirewallRule{
+		// oc logs and exec reach the kubelet here.
+		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
+		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true},
+	}
+}

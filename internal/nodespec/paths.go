@@ -1,0 +1,94 @@
+package nodespec
+
+import "strings"
+
+// Places on a host. Users know the ones directly below Root; the others are between operator and agent.
+const (
+	// Root is the folder of everything that a node runs. Administrators and SYSTEM only.
+	Root = `C:\k`
+	// LogRoot holds one folder of logs for each service.
+	LogRoot = `C:\var\log`
+	// ReleasesRoot holds one folder for each release of a component.
+	ReleasesRoot = Root + `\releases`
+	// ReleaseManifest is the name of the file that is written last into a release's folder: the release is complete when it is there.
+	ReleaseManifest = "release.json"
+	// IncomingRoot holds payload files, named after their digest, between unpacking and installing.
+	IncomingRoot = ReleasesRoot + `\incoming`
+
+	// AgentRoot is the agent's own folder. The operator makes it before the agent's first run and deletes it after the last.
+	AgentRoot = Root + `\wicd`
+	// InboxRoot is where the operator puts the input files of verbs.
+	InboxRoot = AgentRoot + `\inbox`
+	// SpecPath is the NodeSpec that the host is held to.
+	SpecPath = AgentRoot + `\spec.json`
+	// AppliedPath holds the digest of the NodeSpec that was last applied to its end.
+	AppliedPath = AgentRoot + `\applied`
+	// LedgerPath is what the host was like before. While it is there, the host is not given back.
+	LedgerPath = AgentRoot + `\ledger.json`
+	// LockPath is there while a verb changes the host.
+	LockPath = AgentRoot + `\lock.json`
+	// AgentProgram is the file name of the agent.
+	AgentProgram = "wicd.exe"
+)
+
+// ServiceAgent is the name of the agent's own Windows service.
+const ServiceAgent = "windows-instance-config-daemon"
+
+// ServiceKubelet is the name of the kubelet's Windows service.
+const ServiceKubelet = "kubelet"
+
+// DescriptionPrefix begins the description of every service of ours.
+const DescriptionPrefix = "OpenShift managed"
+
+// FeatureContainers is the Windows feature that brings containers and the Host Networking Service.
+const FeatureContainers = "Containers"
+
+// Placeholders in the content of files and in command lines, for what becomes known only on the way (see Need).
+const (
+	// PlaceholderPodSubnet stands for Network.PodSubnet; what holds it needs NeedPodSubnet.
+	PlaceholderPodSubnet = "${POD_SUBNET}"
+	// PlaceholderSourceVIP stands for the address of kube-proxy's HNS endpoint; what holds it needs NeedSourceVIP.
+	PlaceholderSourceVIP = "${SOURCE_VIP}"
+)
+
+// shortDigest is how many digits of a digest make a file name.
+const shortDigest = 12
+
+// AgentPath is where the agent with the given sha256 lies.
+func AgentPath(sha256 string) string {
+	return AgentRoot + `\` + short(sha256) + `\` + AgentProgram
+}
+
+// InboxSpec is where a NodeSpec whose JSON form has the given sha256 is put.
+func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + short(sha256) + ".json" }
+
+// InboxPayload is where a payload archive with the given sha256 is put.
+func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short(sha256) + ".zst" }
+
+// ReleaseDirectory is the folder of a release of a component whose files have the given digest together.
+func ReleaseDirectory(component, digest string) string {
+	return ReleasesRoot + `\` + component + "-" + short(digest)
+}
+
+// LogDirectory is where a service logs.
+func LogDirectory(service string) string { return LogRoot + `\` + service }
+
+// Path is where a file of the release lies.
+func (r Release) Path(file PayloadFile) string { return r.Directory + `\` + file.Name }
+
+// Manifest is where the release's manifest lies.
+func (r Release) Manifest() string { return r.Directory + `\` + ReleaseManifest }
+
+// SamePath tells whether two paths name the same file on Windows, as far as their text tells.
+func SamePath(a, b string) bool { return strings.EqualFold(trim(a), trim(b)) }
+
+// Within tells whether a path is the folder or lies below it.
+func Within(path, folder string) bool {
+	path, folder = trim(path), trim(folder)
+	return strings.EqualFold(path, folder) ||
+		len(path) > len(folder) && path[len(folder)] == '\\' && strings.EqualFold(path[:len(folder)], folder)
+}
+
+func trim(path string) string { return strings.TrimRight(path, `\`) }
+
+func short(digest string) string { return digest[:min(shortDigest, len(digest))] }

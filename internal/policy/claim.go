@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Claim is an instance that wants a node name.
+type Claim struct {
+	Instance v1alpha1.WindowsInstance
+	NodeName string
+	// Node is the Node of that name; nil when there is none.
+	Node *corev1.Node
+	// Others are all WindowsInstances, the claimant among them or not.
+	Others []v1alpha1.WindowsInstance
+}
+
+// NameClaim decides whether the instance may have the node name: it must be free, or bound to this very instance already. Of two
+// instances that claim one name, the older has it.
+func NameClaim(claim Claim) Decision {
+	for i := range claim.Others {
+		other := &claim.Others[i]
+		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || other.Status.NodeRef.Name != claim.NodeName {
+			continue
+		}
+		if decision := againstInstance(claim, other); !decision.Allowed {
+			return decision
+		}
+	}
+	return againstNode(claim)
+}
+
+func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
+	same := sameHost(&claim.Instance, other)
+	if same && other.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		// The host moved to a new address: its new entry takes it over from the old one.
+		return Decision{Allowed: true}
+	}
+	if older(&claim.Instance, other) {
+		return Decision{Allowed: true}
+	}
+	if same {
+		return Decision{
+			Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
+			Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s) under a second address: same host key and host name %s. It is configured once, by that instance.",
+				other.Name, other.Spec.Address, claim.NodeName),
+		}
+	}
+	return Decision{
+		Check: "OtherInstance", Reason: v1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("The host calls itself %s, and so does the host of WindowsInstance %s (%s), which was there first.", claim.NodeName, other.Name, other.Spec.Address),
+	}
+}
+
+func sameHost(a, b *v1alpha1.WindowsInstance) bool {
+	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
+		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
+}
+
+// older tells who of two claimants was there first. One whose host was configured before comes first; equal times are decided by name.
+func older(a, b *v1alpha1.WindowsInstance) bool {
+	if configured := a.Status.SpecDigest != ""; configured != (b.Status.SpecDigest != "") {
+		return configured
+	}
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+func againstNode(claim Claim) Decision {
+	node := claim.Node
+	switch {
+	case node == nil:
+		return Decision{Allowed: true}
+	case node.Annotations[v1alpha1.AnnotationInstance] == claim.Instance.Name:
+		return Decision{Allowed: true}
+	case node.Annotations[v1alpha1.AnnotationInstance] == "" && joining(node):
+		// Our own kubelet has registered, and the operator was ended before it could bind the Node.
+		return Decision{Allowed: true}
+	}
+	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && handedOver(claim, holder) {
+		return Decision{Allowed: true}
+	}
+	return Decision{
+		Check: "OtherNode", Reason: v1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("The host calls itself %s, and there is a Node of that name that is not this host's. No certificate is issued for a name that belongs to another.", claim.NodeName),
+	}
+}
+
+// joining tells whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
+func joining(node *corev1.Node) bool {
+	if node.Labels[corev1.LabelOSStable] != "windows" {
+		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == v1alpha1.TaintNotReady {
+			return true
+		}
+	}
+	return false
+}
+
+// handedOver tells whether the Node is bound to an instance of the same host that is being removed, or is gone.
+func handedOver(claim Claim, holder string) bool {
+	for i := range claim.Others {
+		if other := &claim.Others[i]; other.Name == holder {
+			return other.Spec.DesiredState == v1alpha1.DesiredStateRemoved && sameHost(&claim.Instance, other)
+		}
+	}
+	return false
+}

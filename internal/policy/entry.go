@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Entry is one host in the ConfigMap windows-instances.
+type Entry struct {
+	Address  string
+	Username string
+}
+
+// ParseEntry reads one key and value of the ConfigMap windows-instances: <IPv4 address or DNS name>: username=<user>.
+// White space around the value is tolerated, because YAML block scalars bring it.
+func ParseEntry(key, value string) (Entry, error) {
+	if err := ValidateAddress(key); err != nil {
+		return Entry{}, err
+	}
+	name, username, found := strings.Cut(strings.TrimSpace(value), "=")
+	if !found || name != "username" {
+		return Entry{}, errors.New("the value must be username=<user>, with the user that the operator logs in as")
+	}
+	if err := ValidateUsername(username); err != nil {
+		return Entry{}, err
+	}
+	return Entry{Address: key, Username: username}, nil
+}
+
+// ValidateAddress accepts an IPv4 address of a single host, or a DNS name.
+func ValidateAddress(address string) error {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return validateIP(ip)
+	}
+	if looksLikeIPv4.MatchString(address) {
+		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros", address)
+	}
+	if problems := validation.IsDNS1123Subdomain(strings.ToLower(address)); len(problems) > 0 {
+		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
+	}
+	return nil
+}
+
+var looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
+
+func validateIP(ip netip.Addr) error {
+	switch {
+	case !ip.Is4():
+		return fmt.Errorf("%s is an IPv6 address: hosts are reached by IPv4 address or DNS name", ip)
+	case ip.IsLoopback(), ip.IsUnspecified(), ip.IsMulticast(), ip.IsLinkLocalUnicast(), ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%s cannot be the address of a Windows host: it is a loopback, link-local, multicast, broadcast or unspecified address", ip)
+	}
+	return nil
+}
+
+// forbiddenInUsername are the characters that Windows refuses in account names; a backslash or @ would name a domain.
+// Source: "User Name Formats" and NetUserAdd, Microsoft.
+const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
+
+// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could be taken for
+// an option.
+func ValidateUsername(username string) error {
+	switch {
+	case username == "":
+		return errors.New("the user name is missing: the value must be username=<user>")
+	case len([]rune(username)) > 20:
+		return fmt.Errorf("the user name has %d characters: Windows allows 20", len([]rune(username)))
+	case strings.HasPrefix(username, "-"), strings.HasPrefix(username, " "), strings.HasSuffix(username, " "), strings.HasSuffix(username, "."):
+		return errors.New("the user name must not begin with '-' or a space, nor end with a space or '.'")
+	}
+	for _, r := range username {
+		if r < 0x20 || r == 0x7f || strings.ContainsRune(forbiddenInUsername, r) {
+			return fmt.Errorf("the user name holds %q, which Windows does not allow in a local account name", r)
+		}
+	}
+	return nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// InstanceName is the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
+func InstanceName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(key), "-"), "-")
+	if len(readable) > 50 {
+		readable = strings.TrimRight(readable[:50], "-")
+	}
+	if readable == "" {
+		readable = "host"
+	}
+	return readable + "-" + hex.EncodeToString(sum[:4])
+}
+
+// NodeName is the node name of a host: its host name in lower case, which must be an RFC 1123 label.
+func NodeName(hostName string) (string, error) {
+	name := strings.ToLower(hostName)
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return "", fmt.Errorf("the host name %q cannot be a node name: it must be an RFC 1123 label, that is letters, digits or '-', "+
+			"with a letter or digit first and last, at most 63 characters", hostName)
+	}
+	return name, nil
+}
