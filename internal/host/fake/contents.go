@@ -1,0 +1,49 @@
+package fake
+
+import (
+	"crypto/sha256"
+	"runtime"
+	"sync"
+	"weak"
+)
+
+// ContentStore keeps file contents once for all machines that share it. Contents that no file has any more are freed.
+type ContentStore struct {
+	mu       sync.Mutex
+	contents map[digest]weak.Pointer[content]
+}
+
+type digest [sha256.Size]byte
+
+// content is the unchangeable content of any number of files.
+type content struct {
+	data []byte
+	sum  digest
+}
+
+// NewContentStore makes an empty store.
+func NewContentStore() *ContentStore {
+	return &ContentStore{contents: map[digest]weak.Pointer[content]{}}
+}
+
+// intern returns the one content with this data, which the store owns from now on.
+func (s *ContentStore) intern(data []byte) *content {
+	sum := digest(sha256.Sum256(data))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.contents[sum].Value(); known != nil {
+		return known
+	}
+	made := &content{data: data, sum: sum}
+	s.contents[sum] = weak.Make(made)
+	runtime.AddCleanup(made, s.forget, sum)
+	return made
+}
+
+func (s *ContentStore) forget(sum digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contents[sum].Value() == nil {
+		delete(s.contents, sum)
+	}
+}

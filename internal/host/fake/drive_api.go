@@ -1,0 +1,160 @@
+package fake
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Drive is C: for callers that are no process of the machine: the SFTP server and tests. It works also while the machine is off.
+// Paths and errors are those of host.Files.
+type Drive struct{ machine *Machine }
+
+// Drive is C: for callers that are no process of the machine.
+func (m *Machine) Drive() *Drive { return &Drive{m} }
+
+func (d *Drive) locked(op, path string, action func(*drive) error) error {
+	d.machine.lock()
+	defer d.machine.unlock()
+	return pathError(op, path, action(d.machine.drive))
+}
+
+func (d *Drive) changed(op, path string, action func(*drive) error) error {
+	return d.locked(op, path, func(drive *drive) error {
+		err := action(drive)
+		if err == nil {
+			d.machine.journal.Append(KindFile, op+" "+path, 0)
+		}
+		return err
+	})
+}
+
+func pathError(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}
+
+// Stat describes an entry, links not followed.
+func (d *Drive) Stat(path string) (info host.FileInfo, err error) {
+	err = d.locked("stat", path, func(drive *drive) error { info, err = drive.stat(path); return err })
+	return info, err
+}
+
+// ReadDir lists a folder, sorted by name.
+func (d *Drive) ReadDir(path string) (infos []host.FileInfo, err error) {
+	err = d.locked("read", path, func(drive *drive) error { infos, err = drive.readDir(path); return err })
+	return infos, err
+}
+
+// Open reads a file, following links; the content is the one at the time of the call.
+func (d *Drive) Open(path string) (reader *FileReader, err error) {
+	err = d.locked("open", path, func(drive *drive) error { reader, err = drive.open(path); return err })
+	return reader, err
+}
+
+// ReadFile is the content of a file.
+func (d *Drive) ReadFile(path string) ([]byte, error) {
+	reader, err := d.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return reader.rest(), nil
+}
+
+// WriteFile makes or replaces a file in one step.
+func (d *Drive) WriteFile(path string, data []byte) error {
+	return d.locked("write", path, func(drive *drive) error {
+		draft, err := drive.draft(path, host.WriteOptions{})
+		if err != nil {
+			return err
+		}
+		if err = draft.add(data); err == nil {
+			err = draft.commit()
+		}
+		if err != nil {
+			draft.discard()
+			return err
+		}
+		d.machine.journal.Append(KindWrite, path, int64(len(data)))
+		return nil
+	})
+}
+
+// OpenWriter opens a file for writing at any offset, following links; the file is made when it is not there.
+func (d *Drive) OpenWriter(path string, options OpenWriterOptions) (writer *FileWriter, err error) {
+	err = d.locked("open", path, func(drive *drive) error {
+		writer, err = drive.openWriter(d.machine, path, options)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return writer, nil
+}
+
+// Mkdir makes one folder. It fails with ErrExist when something is there.
+func (d *Drive) Mkdir(path string) error {
+	return d.changed("mkdir", path, func(drive *drive) error {
+		if at, err := drive.resolve(path, false); err == nil && at.exists() {
+			return errExists
+		}
+		_, err := drive.mkdir(path, host.AccessInherited)
+		return err
+	})
+}
+
+// MkdirAll makes a folder and those above it; no error when they are there.
+func (d *Drive) MkdirAll(path string) error {
+	return d.locked("mkdir", path, func(drive *drive) error {
+		names, err := splitPath(path)
+		if err != nil {
+			return err
+		}
+		for i := range names {
+			above := joinPath(names[:i+1])
+			if at, err := drive.existing(above, true); err == nil && at.directory() {
+				continue
+			}
+			if _, err := drive.mkdir(above, host.AccessInherited); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Remove removes a file, link or empty folder.
+func (d *Drive) Remove(path string) error {
+	return d.changed("remove", path, func(drive *drive) error { return drive.remove(path) })
+}
+
+// RemoveAll removes an entry with all below; no error when it is not there.
+func (d *Drive) RemoveAll(path string) error {
+	return d.changed("remove", path, func(drive *drive) error { _, err := drive.removeAll(path); return err })
+}
+
+// Rename moves an entry, replacing a file that is there.
+func (d *Drive) Rename(from, to string) error {
+	return d.changed("rename", from, func(drive *drive) error { return drive.rename(from, to) })
+}
+
+// Symlink makes or replaces a symbolic link.
+func (d *Drive) Symlink(target, link string) error {
+	return d.changed("link", link, func(drive *drive) error { return drive.symlink(target, link) })
+}
+
+// RealName is the path with every link followed and names in their stored case, as SFTP's realpath wants it.
+func (d *Drive) RealName(path string) (stored string, err error) {
+	err = d.locked("resolve", path, func(drive *drive) error {
+		at, err := drive.existing(path, true)
+		stored = strings.TrimSuffix(at.path(), `\`)
+		if len(at.names) == 0 {
+			stored = `C:\`
+		}
+		return err
+	})
+	return stored, err
+}

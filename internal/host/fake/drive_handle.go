@@ -1,0 +1,189 @@
+package fake
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// FileReader reads the content that a file had when it was opened.
+type FileReader struct{ reader *bytes.Reader }
+
+func newFileReader(data []byte) *FileReader { return &FileReader{bytes.NewReader(data)} }
+
+// Read implements io.Reader.
+func (r *FileReader) Read(b []byte) (int, error) { return r.reader.Read(b) }
+
+// ReadAt implements io.ReaderAt; it may be called concurrently.
+func (r *FileReader) ReadAt(b []byte, offset int64) (int, error) { return r.reader.ReadAt(b, offset) }
+
+// Seek implements io.Seeker.
+func (r *FileReader) Seek(offset int64, whence int) (int64, error) {
+	return r.reader.Seek(offset, whence)
+}
+
+// Size is the size of the content in bytes.
+func (r *FileReader) Size() int64 { return r.reader.Size() }
+
+// Close implements io.Closer.
+func (r *FileReader) Close() error { return nil }
+
+func (r *FileReader) rest() []byte {
+	data, _ := io.ReadAll(r.reader) // memory cannot fail
+	return data
+}
+
+// OpenWriterOptions say how a file is opened for writing.
+type OpenWriterOptions struct {
+	Exclusive bool // fails with ErrExist when the file is there
+	MustExist bool // fails with ErrNotExist when it is not
+	Keep      bool // keeps the present content instead of cutting it off
+}
+
+// FileWriter writes one file at any offset, also concurrently and out of order. While it is open the file is in use. What was
+// written until the machine went off stays, as does what a cut connection left; gaps read as zeros.
+type FileWriter struct {
+	machine *Machine
+	path    string
+	hold    *hold
+	real    *os.File // in a mounted folder, instead of hold and data
+
+	mu     sync.Mutex // taken before the machine's lock
+	data   []byte
+	closed error // why nothing more can be written; nil while open
+}
+
+func (d *drive) openWriter(m *Machine, path string, options OpenWriterOptions) (*FileWriter, error) {
+	at, err := d.resolve(path, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case at.directory():
+		return nil, errDenied
+	case options.Exclusive && at.exists():
+		return nil, errExists
+	case options.MustExist && !at.exists():
+		return nil, errNotFound
+	case at.mount != nil:
+		return openRealWriter(m, at, options)
+	case at.node == nil:
+		at.node = d.add(at.parent, at.name(), host.AccessInherited)
+	default:
+		if err := at.node.inUse(); err != nil {
+			return nil, err
+		}
+	}
+	w := &FileWriter{machine: m, path: at.path(), hold: at.node.hold("an open SFTP handle", false)}
+	if options.Keep && at.node.content != nil {
+		w.data = bytes.Clone(at.node.content.data)
+	} else {
+		d.fill(at.node, d.contents.intern(nil))
+	}
+	d.unborn += int64(len(w.data)) - at.node.size()
+	d.writers[w] = struct{}{}
+	return w, nil
+}
+
+func openRealWriter(m *Machine, at place, options OpenWriterOptions) (*FileWriter, error) {
+	flags := os.O_RDWR | os.O_CREATE
+	if !options.Keep {
+		flags |= os.O_TRUNC
+	}
+	file, err := os.OpenFile(at.real, flags, 0o644)
+	return &FileWriter{machine: m, path: at.path(), real: file}, err
+}
+
+// WriteAt implements io.WriterAt. Errors: ErrDiskFull, ErrPoweredOff, fs.ErrClosed.
+func (w *FileWriter) WriteAt(b []byte, offset int64) (int, error) {
+	if w.real != nil {
+		return w.real.WriteAt(b, offset)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.grow(offset + int64(len(b))); err != nil {
+		return 0, &fs.PathError{Op: "write", Path: w.path, Err: err}
+	}
+	return copy(w.data[offset:], b), nil
+}
+
+// grow makes the data at least this long.
+func (w *FileWriter) grow(size int64) error {
+	if w.closed != nil {
+		return w.closed
+	}
+	more := size - int64(len(w.data))
+	if more <= 0 {
+		return nil
+	}
+	w.machine.lock()
+	defer w.machine.unlock()
+	if more > w.machine.drive.free() {
+		return errDiskFull
+	}
+	w.machine.drive.unborn += more
+	w.data = append(w.data, make([]byte, more)...)
+	return nil
+}
+
+// Truncate sets the size of the file.
+func (w *FileWriter) Truncate(size int64) error {
+	if w.real != nil {
+		return w.real.Truncate(size)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.grow(size); err != nil {
+		return &fs.PathError{Op: "truncate", Path: w.path, Err: err}
+	}
+	w.machine.lock()
+	defer w.machine.unlock()
+	w.machine.drive.unborn -= int64(len(w.data)) - size
+	w.data = w.data[:size]
+	return nil
+}
+
+// Size is the size in bytes of what was written.
+func (w *FileWriter) Size() int64 {
+	if w.real != nil {
+		info, err := w.real.Stat()
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int64(len(w.data))
+}
+
+// Close makes what was written visible. It returns ErrPoweredOff when the machine went off in between.
+func (w *FileWriter) Close() error {
+	if w.real != nil {
+		return w.real.Close()
+	}
+	return w.close(fs.ErrClosed)
+}
+
+func (w *FileWriter) close(reason error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed != nil {
+		return w.closed
+	}
+	w.closed = reason
+	w.machine.lock()
+	defer w.machine.unlock()
+	d := w.machine.drive
+	d.unborn -= int64(len(w.data)) - w.hold.node.size()
+	w.hold.release()
+	d.fill(w.hold.node, d.contents.intern(w.data))
+	delete(d.writers, w)
+	w.machine.journal.Append(KindWrite, fmt.Sprintf("SFTP %s", w.path), int64(len(w.data)))
+	w.data = nil
+	return nil
+}

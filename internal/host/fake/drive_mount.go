@@ -1,0 +1,169 @@
+package fake
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// mount is a folder of the drive that a real folder backs. It is there while the real folder is.
+type mount struct {
+	names  []string // of the folder on the drive
+	real   string   // absolute
+	access map[string]host.Access
+}
+
+// MountDirectory backs a folder of the drive by a real one, for programs that use the file system of the machine they are
+// compiled for. Making the folder on the drive makes the real one; removing it removes the real one. Absolute targets of links
+// are translated both ways. It panics when a path is not absolute.
+func (m *Machine) MountDirectory(path, realDirectory string) {
+	names, err := splitPath(path)
+	if err != nil || len(names) == 0 || !filepath.IsAbs(realDirectory) {
+		panic(fmt.Sprintf("mount %s at %s: both paths must be absolute (%v)", realDirectory, path, err))
+	}
+	m.lock()
+	defer m.unlock()
+	m.drive.mounts = append(m.drive.mounts,
+		&mount{names: names, real: filepath.Clean(realDirectory), access: map[string]host.Access{}})
+}
+
+// RealPath is the real path behind a path at or below a mounted folder; false when there is none, or for a path that is not there
+// and could not be made. Links are followed.
+func (m *Machine) RealPath(path string) (string, bool) {
+	m.lock()
+	defer m.unlock()
+	at, err := m.drive.resolve(path, true)
+	return at.real, err == nil && at.mount != nil
+}
+
+// mountAt is the mount at exactly these names.
+func (d *drive) mountAt(names []string) *mount {
+	for _, m := range d.mounts {
+		if slices.EqualFunc(m.names, names, strings.EqualFold) {
+			return m
+		}
+	}
+	return nil
+}
+
+// mountsBelow are the mounts below a folder whose real folder exists.
+func (d *drive) mountsBelow(folder []string) []*mount {
+	var below []*mount
+	for _, m := range d.mounts {
+		if len(m.names) > len(folder) && slices.EqualFunc(m.names[:len(folder)], folder, strings.EqualFold) && m.exists() {
+			below = append(below, m)
+		}
+	}
+	return below
+}
+
+func (m *mount) exists() bool {
+	found, err := os.Stat(m.real)
+	return err == nil && found.IsDir()
+}
+
+// look describes a real file; links are not followed, except when the mounted folder itself is one.
+func (m *mount) look(onDisk string) (fs.FileInfo, error) {
+	if onDisk == m.real {
+		return os.Stat(onDisk)
+	}
+	return os.Lstat(onDisk)
+}
+
+// child is the real path of a name in a real folder, whatever its case.
+func (m *mount) child(folder, name string) string {
+	exact := filepath.Join(folder, name)
+	if _, err := os.Lstat(exact); err == nil {
+		return exact
+	}
+	entries, _ := os.ReadDir(folder)
+	for _, entry := range entries {
+		if strings.EqualFold(entry.Name(), name) {
+			return filepath.Join(folder, entry.Name())
+		}
+	}
+	return exact
+}
+
+func (m *mount) info(at place) host.FileInfo {
+	info := host.FileInfo{
+		Path: at.path(), Name: at.name(), Directory: at.found.IsDir(), Modified: at.found.ModTime(), Access: host.AccessInherited,
+	}
+	if at.found.Mode().IsRegular() {
+		info.Size = at.found.Size()
+	}
+	if at.found.Mode()&fs.ModeSymlink != 0 {
+		info.LinkTarget = m.linkTarget(at.real)
+	}
+	if access, ok := m.access[key(info.Path)]; ok {
+		info.Access = access
+	}
+	return info
+}
+
+// linkTarget is the target of a real link as a path of the drive.
+func (m *mount) linkTarget(onDisk string) string {
+	target, err := os.Readlink(onDisk)
+	if err != nil {
+		return ""
+	}
+	if inside, err := filepath.Rel(m.real, target); err == nil && filepath.IsLocal(inside) {
+		target = filepath.Join(joinPath(m.names), inside)
+	}
+	return strings.ReplaceAll(target, "/", `\`)
+}
+
+// realTarget is the target of a link on the drive as a real path.
+func (m *mount) realTarget(target string) (string, error) {
+	if len(target) < 2 || target[1] != ':' {
+		return filepath.FromSlash(strings.ReplaceAll(target, `\`, "/")), nil
+	}
+	names, err := splitPath(target)
+	if err != nil {
+		return "", err
+	}
+	if len(names) < len(m.names) || !slices.EqualFunc(names[:len(m.names)], m.names, strings.EqualFold) {
+		return "", fmt.Errorf("%s is outside of the mounted folder %s", target, joinPath(m.names))
+	}
+	return filepath.Join(m.real, filepath.Join(names[len(m.names):]...)), nil
+}
+
+func (m *mount) setAccess(path string, access host.Access) {
+	if access == "" || access == host.AccessInherited {
+		delete(m.access, key(path))
+		return
+	}
+	m.access[key(path)] = access
+}
+
+// forget drops what is kept of a path and all below.
+func (m *mount) forget(path string) {
+	for kept := range m.access {
+		if kept == key(path) || strings.HasPrefix(kept, key(path)+`\`) {
+			delete(m.access, kept)
+		}
+	}
+}
+
+// list are the entries of a mounted folder.
+func (m *mount) list(at place) ([]host.FileInfo, error) {
+	entries, err := os.ReadDir(at.real)
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]host.FileInfo, 0, len(entries))
+	for _, entry := range entries {
+		found, err := entry.Info()
+		if err != nil {
+			continue // removed in between
+		}
+		names := append(at.names[:len(at.names):len(at.names)], entry.Name())
+		infos = append(infos, m.info(place{names: names, mount: m, real: filepath.Join(at.real, entry.Name()), found: found}))
+	}
+	return infos, nil
+}

@@ -1,0 +1,104 @@
+package fake
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// node is a file, folder or symbolic link in memory.
+type node struct {
+	name     string
+	parent   *node
+	children map[string]*node // by key; nil for what is no folder
+	content  *content         // of files
+	link     string           // target, of links
+	access   host.Access
+	modified time.Time
+	holds    map[*hold]struct{}
+}
+
+// hold is a process or handle that keeps a file in use.
+type hold struct {
+	node *node
+	by   string
+	// image holds come from running an executable: it may be renamed, but neither replaced nor removed.
+	image bool
+}
+
+func (n *node) directory() bool { return n.children != nil }
+
+func (n *node) size() int64 {
+	if n.content == nil {
+		return 0
+	}
+	return int64(len(n.content.data))
+}
+
+func (n *node) names() []string {
+	var names []string
+	for at := n; at.parent != nil; at = at.parent {
+		names = append(names, at.name)
+	}
+	slices.Reverse(names)
+	return names
+}
+
+func (n *node) path() string { return joinPath(n.names()) }
+
+func (n *node) hold(by string, image bool) *hold {
+	if n.holds == nil {
+		n.holds = map[*hold]struct{}{}
+	}
+	h := &hold{node: n, by: by, image: image}
+	n.holds[h] = struct{}{}
+	return h
+}
+
+func (h *hold) release() { delete(h.node.holds, h) }
+
+// inUse returns an error when something holds the node or anything below it.
+func (n *node) inUse() error {
+	for h := range n.holds {
+		return h.err()
+	}
+	for _, child := range n.children {
+		if err := child.inUse(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fixed returns an error when the node cannot be renamed: Windows lets a running executable move, but nothing else that is held.
+func (n *node) fixed() error {
+	if n.directory() {
+		return n.inUse()
+	}
+	for h := range n.holds {
+		if !h.image {
+			return h.err()
+		}
+	}
+	return nil
+}
+
+func (h *hold) err() error {
+	return fmt.Errorf("%s is held by %s: %w", h.node.path(), h.by, host.ErrInUse)
+}
+
+func (n *node) info() host.FileInfo {
+	return host.FileInfo{
+		Path: n.path(), Name: n.name, Directory: n.directory(), Size: n.size(), Modified: n.modified,
+		LinkTarget: n.link, Access: n.access,
+	}
+}
+
+func (n *node) attach(parent *node, name string) {
+	n.parent, n.name = parent, name
+	parent.children[key(name)] = n
+}
+
+func (n *node) detach() { delete(n.parent.children, key(n.name)) }

@@ -1,0 +1,132 @@
+package fake
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// draftSuffix is the end of the name under which the content of a file is written before it gets its place. A process that is
+// killed on the way leaves such a file behind; the next write of the same file takes it over.
+const draftSuffix = ".wmco-tmp"
+
+// draft is a file on its way to its place.
+type draft struct {
+	drive   *drive
+	path    string // of the file
+	options host.WriteOptions
+	node    *node // of the draft; nil in a mounted folder
+	real    string
+	data    []byte
+}
+
+// draft begins to write a file.
+func (d *drive) draft(path string, options host.WriteOptions) (*draft, error) {
+	if _, err := d.writable(path, options); err != nil {
+		return nil, err
+	}
+	draft := &draft{drive: d, path: path, options: options}
+	at, err := d.resolve(strings.TrimRight(path, `\/`)+draftSuffix, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case at.directory():
+		return nil, errExists
+	case at.mount != nil:
+		draft.real = at.real
+		return draft, os.WriteFile(at.real, nil, 0o600)
+	case at.node != nil:
+		d.drop(at.node)
+	}
+	draft.node = d.add(at.parent, at.name(), options.Access)
+	return draft, nil
+}
+
+// writable finds the place of a file that is to be written.
+func (d *drive) writable(path string, options host.WriteOptions) (place, error) {
+	at, err := d.resolve(path, false)
+	switch {
+	case err != nil:
+		return at, err
+	case at.directory():
+		return at, errDenied
+	case options.Exclusive && at.exists():
+		return at, errExists
+	case at.node != nil:
+		return at, at.node.inUse()
+	}
+	return at, nil
+}
+
+// add appends to the draft.
+func (w *draft) add(data []byte) error {
+	if int64(len(data)) > w.drive.free() {
+		return fmt.Errorf("%s, %d bytes written: %w", w.path, len(w.data), errDiskFull)
+	}
+	w.data = append(w.data, data...)
+	w.drive.unborn += int64(len(data))
+	return nil
+}
+
+// commit puts the draft in its place.
+func (w *draft) commit() error {
+	at, err := w.drive.writable(w.path, w.options)
+	if err != nil {
+		return err
+	}
+	if at.mount != nil {
+		return w.commitMounted(at)
+	}
+	w.leave()
+	if at.node != nil {
+		w.drive.drop(at.node)
+	}
+	name := at.name()
+	if at.node != nil {
+		name = at.node.name
+	}
+	w.node.detach()
+	w.node.attach(at.parent, name)
+	return nil
+}
+
+func (w *draft) commitMounted(at place) error {
+	var mode fs.FileMode = 0o644
+	if w.options.Access == host.AccessAdministrators {
+		mode = 0o600
+	}
+	if err := os.WriteFile(w.real, w.data, mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(w.real, mode); err != nil {
+		return err
+	}
+	w.drive.unborn -= int64(len(w.data))
+	at.mount.setAccess(at.path(), w.options.Access)
+	return os.Rename(w.real, at.real)
+}
+
+// leave lets the draft lie as it is, as the death of its writer does.
+func (w *draft) leave() {
+	w.drive.unborn -= int64(len(w.data))
+	if w.node != nil {
+		w.drive.fill(w.node, w.drive.contents.intern(w.data))
+	}
+	w.data = nil
+}
+
+// discard removes the draft.
+func (w *draft) discard() {
+	w.drive.unborn -= int64(len(w.data))
+	w.data = nil
+	if w.node == nil {
+		_ = os.Remove(w.real) // best effort: the write has failed already
+		return
+	}
+	if w.node.parent.children[key(w.node.name)] == w.node {
+		w.drive.drop(w.node)
+	}
+}

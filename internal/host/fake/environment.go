@@ -1,0 +1,93 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// variables are environment variables by key; names are compared without case.
+type variables map[string]variable
+
+type variable struct{ name, value string }
+
+// newEnvironment is the machine-wide environment of a fresh Windows Server.
+func newEnvironment() variables {
+	v := variables{}
+	for name, value := range map[string]string{
+		"ComSpec":                `C:\Windows\system32\cmd.exe`,
+		"DriverData":             `C:\Windows\System32\Drivers\DriverData`,
+		"NUMBER_OF_PROCESSORS":   "4",
+		"OS":                     "Windows_NT",
+		"Path":                   `C:\Windows\system32;C:\Windows;C:\Windows\System32\Wbem;C:\Windows\System32\WindowsPowerShell\v1.0\;C:\Windows\System32\OpenSSH\`,
+		"PATHEXT":                ".COM;.EXE;.BAT;.CMD;.VBS;.VBE;.JS;.JSE;.WSF;.WSH;.MSC",
+		"PROCESSOR_ARCHITECTURE": "AMD64",
+		"PSModulePath":           `C:\Program Files\WindowsPowerShell\Modules;C:\Windows\system32\WindowsPowerShell\v1.0\Modules`,
+		"TEMP":                   `C:\Windows\TEMP`,
+		"TMP":                    `C:\Windows\TEMP`,
+		"USERNAME":               "SYSTEM",
+		"windir":                 `C:\Windows`,
+	} {
+		v.set(name, value)
+	}
+	return v
+}
+
+func (v variables) set(name, value string) {
+	if known, ok := v[key(name)]; ok {
+		name = known.name
+	}
+	v[key(name)] = variable{name, value}
+}
+
+func (v variables) clone() variables { return maps.Clone(v) }
+
+func (v variables) values() map[string]string {
+	values := make(map[string]string, len(v))
+	for _, each := range v {
+		values[each.name] = each.value
+	}
+	return values
+}
+
+// environment is host.Environment for one process.
+type environment struct{ p *Process }
+
+func (e environment) Get(ctx context.Context) (values map[string]string, err error) {
+	err = e.p.do(ctx, "Environment", "Get", "", func(m *Machine) error { values = m.environment.values(); return nil })
+	return values, err
+}
+
+func (e environment) Set(ctx context.Context, name, value string) error {
+	return e.p.do(ctx, "Environment", "Set", name, func(m *Machine) error {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("set environment variable %q: the name is not allowed", name)
+		}
+		m.environment.set(name, value)
+		e.p.record(KindEnvironment, "set "+name, 0)
+		return nil
+	})
+}
+
+func (e environment) Unset(ctx context.Context, name string) error {
+	return e.p.do(ctx, "Environment", "Unset", name, func(m *Machine) error {
+		if _, ok := m.environment[key(name)]; ok {
+			delete(m.environment, key(name))
+			e.p.record(KindEnvironment, "unset "+name, 0)
+		}
+		return nil
+	})
+}
+
+// serviceEnvironment is what the process of a service sees: the machine's environment at boot, and the service's own.
+func (m *Machine) serviceEnvironment(config host.ServiceConfig) map[string]string {
+	merged := m.bootEnvironment.clone()
+	for _, entry := range config.Environment {
+		name, value, _ := strings.Cut(entry, "=")
+		merged.set(name, value)
+	}
+	return merged.values()
+}

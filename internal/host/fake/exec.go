@@ -1,0 +1,169 @@
+package fake
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// ExecRequest is a process to run.
+type ExecRequest struct {
+	Path           string // absolute, or a name for LookPath
+	Args           []string
+	Environ        map[string]string // over the machine's
+	Stdout, Stderr io.Writer         // nil: discarded
+}
+
+// Exec runs an ordinary process, a child of the SSH server, and waits for its end. When ctx is done or something kills it, err
+// is ErrProcessEnded. Errors without a process: ErrNotExist, ErrNotExecutable, ErrPoweredOff. It does not wait for the
+// goroutine of a killed program.
+func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, err error) {
+	m.journal.Append(KindExec, host.CommandLine(append([]string{request.Path}, request.Args...)...), 0)
+	p, err := m.execute(request)
+	if err != nil {
+		return 0, fmt.Errorf("run %s on %s: %w", request.Path, m.options.Name, err)
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.Kill()
+	}
+	for _, output := range p.outputs {
+		output.settle()
+	}
+	m.lock()
+	defer m.unlock()
+	if p.killed {
+		return p.exitCode, fmt.Errorf("%s on %s, process %d: %w", request.Path, m.options.Name, p.PID, ErrProcessEnded)
+	}
+	return p.exitCode, nil
+}
+
+func (m *Machine) execute(request ExecRequest) (*Process, error) {
+	image, data, err := m.load(request.Path)
+	if err != nil {
+		return nil, err
+	}
+	program, err := m.program(data)
+	if err != nil {
+		return nil, err
+	}
+	m.lock()
+	defer m.unlock()
+	if m.power < powerBooting {
+		return nil, ErrPoweredOff
+	}
+	environ := m.environment.values()
+	maps.Copy(environ, request.Environ)
+	p := m.newProcess(&Process{
+		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: environ, Stdout: request.Stdout, Stderr: request.Stderr,
+	}, image)
+	m.run(p, program, nil)
+	return p, nil
+}
+
+// load finds an executable and reads it.
+func (m *Machine) load(name string) (*node, []byte, error) {
+	m.lock()
+	defer m.unlock()
+	if m.power < powerBooting {
+		return nil, nil, ErrPoweredOff
+	}
+	at, err := m.lookPath(name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case at.mount != nil:
+		return nil, nil, fmt.Errorf("%s lies in a mounted folder: %w", name, ErrNotExecutable)
+	case at.directory():
+		return nil, nil, errDenied
+	case at.node.content == nil:
+		return at.node, nil, nil
+	}
+	return at.node, at.node.content.data, nil
+}
+
+// program finds what an executable does. The table is foreign code: the machine must not be locked.
+func (m *Machine) program(data []byte) (Program, error) {
+	if program := systemProgram(data); program != nil {
+		return program, nil
+	}
+	if m.options.Programs == nil {
+		return nil, ErrNotExecutable
+	}
+	program, err := m.options.Programs(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrNotExecutable, err)
+	}
+	if program == nil {
+		return nil, ErrNotExecutable
+	}
+	return program, nil
+}
+
+// LookPath finds an executable as CreateProcess does: by its absolute path, else by its name in System32 and the folders of the
+// Path variable. The end .exe may be left out.
+func (m *Machine) LookPath(name string) (string, error) {
+	m.lock()
+	defer m.unlock()
+	at, err := m.lookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("find %s on %s: %w", name, m.options.Name, err)
+	}
+	return at.path(), nil
+}
+
+func (m *Machine) lookPath(name string) (place, error) {
+	if strings.ContainsAny(name, `\/:`) {
+		return m.executable(name)
+	}
+	folders := strings.Split(`C:\Windows\System32;`+m.environment.values()["Path"], ";")
+	for _, folder := range folders {
+		at, err := m.executable(strings.TrimRight(folder, `\`) + `\` + name)
+		if err == nil && !at.directory() {
+			return at, nil
+		}
+	}
+	return place{}, errNotFound
+}
+
+func (m *Machine) executable(name string) (place, error) {
+	at, err := m.drive.existing(name, true)
+	if err != nil && path.Ext(baseName(name)) == "" {
+		return m.drive.existing(name+".exe", true)
+	}
+	return at, err
+}
+
+// systemContent is the content of an executable of Windows. Daemons idle until they are stopped; the others refuse to run, so that
+// nothing believes that they did something.
+func systemContent(name string, daemon bool) []byte {
+	if daemon {
+		return []byte(systemDaemon + name)
+	}
+	return []byte(systemTool + name)
+}
+
+const (
+	systemDaemon = "MZ simulated Windows daemon "
+	systemTool   = "MZ simulated Windows tool "
+)
+
+func systemProgram(data []byte) Program {
+	switch {
+	case bytes.HasPrefix(data, []byte(systemDaemon)):
+		return func(ctx context.Context, _ *Process) int { <-ctx.Done(); return 0 }
+	case bytes.HasPrefix(data, []byte(systemTool)):
+		return func(_ context.Context, p *Process) int {
+			_, _ = fmt.Fprintf(p.Stderr, "%s is not part of this test machine.\r\n", baseName(p.Path)) // its reader may be gone
+			return 1
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+type feature struct {
+	name   string
+	state  host.FeatureState
+	reboot bool // whether a change waits for a reboot
+}
+
+// newFeatures are the optional features of Windows Server that the product has to do with, and a few that it has not.
+func newFeatures(override map[string]host.FeatureState) map[string]*feature {
+	all := []feature{
+		{"Containers", host.FeatureDisabled, true},
+		{"Microsoft-Hyper-V", host.FeatureDisabled, true},
+		{"HypervisorPlatform", host.FeatureDisabled, true},
+		{"VirtualMachinePlatform", host.FeatureDisabled, true},
+		{"SMB1Protocol", host.FeatureDisabled, true},
+		{"TelnetClient", host.FeatureDisabled, false},
+		{"NetFx4", host.FeatureEnabled, false},
+		{"Windows-Defender", host.FeatureEnabled, true},
+	}
+	features := map[string]*feature{}
+	for _, f := range all {
+		features[key(f.name)] = &f
+	}
+	for name, state := range override {
+		if state == host.FeatureUnknown {
+			delete(features, key(name))
+			continue
+		}
+		if features[key(name)] == nil {
+			features[key(name)] = &feature{name: name, reboot: true}
+		}
+		features[key(name)].state = state
+	}
+	return features
+}
+
+func (m *Machine) featurePending() bool {
+	for _, f := range m.features {
+		if f.state == host.FeatureEnablePending || f.state == host.FeatureDisablePending {
+			return true
+		}
+	}
+	return false
+}
+
+// settleFeatures brings pending changes into force.
+func (m *Machine) settleFeatures() {
+	for _, f := range m.features {
+		switch f.state {
+		case host.FeatureEnablePending:
+			f.state = host.FeatureEnabled
+		case host.FeatureDisablePending:
+			f.state = host.FeatureDisabled
+		default:
+			continue
+		}
+		m.journal.Append(KindFeature, f.name+" is "+string(f.state), 0)
+	}
+}
+
+// featureSet is host.Features for one process.
+type featureSet struct{ p *Process }
+
+func (s featureSet) State(ctx context.Context, name string) (state host.FeatureState, err error) {
+	err = s.p.do(ctx, "Features", "State", name, func(m *Machine) error {
+		state = host.FeatureUnknown
+		if f := m.features[key(name)]; f != nil {
+			state = f.state
+		}
+		return nil
+	})
+	return state, err
+}
+
+func (s featureSet) Enable(ctx context.Context, name string) error {
+	return s.change(ctx, "Enable", name, host.FeatureEnabled, host.FeatureEnablePending, host.FeatureDisablePending)
+}
+
+func (s featureSet) Disable(ctx context.Context, name string) error {
+	return s.change(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
+}
+
+// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken back.
+func (s featureSet) change(ctx context.Context, method, name string, wanted, pending, opposite host.FeatureState) error {
+	return s.p.do(ctx, "Features", method, name, func(m *Machine) error {
+		f := m.features[key(name)]
+		if f == nil {
+			return fmt.Errorf("%s %s: %w", method, name, errFeatureName)
+		}
+		switch {
+		case f.state == wanted || f.state == pending:
+			return nil
+		case f.state == opposite || !f.reboot:
+			f.state = wanted
+		default:
+			f.state = pending
+		}
+		s.p.record(KindFeature, method+" "+f.name+": "+string(f.state), 0)
+		return nil
+	})
+}
+
+// checkHostName refuses what Windows does not take as a DNS host name.
+func checkHostName(name string) error {
+	allowed := func(r rune) bool {
+		return r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if name == "" || len(name) > 63 || strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") ||
+		strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) || strings.Trim(name, "0123456789") == "" {
+		return errHostName
+	}
+	return nil
+}

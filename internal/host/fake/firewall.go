@@ -1,0 +1,127 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// newFirewall are rules of a Windows Server with the SSH server installed.
+func newFirewall() map[string]host.FirewallRule {
+	rules := map[string]host.FirewallRule{}
+	for _, rule := range []host.FirewallRule{
+		{Name: "OpenSSH-Server-In-TCP", DisplayName: "OpenSSH SSH Server (sshd)", Protocol: "TCP", LocalPort: 22, Enabled: true, Allow: true},
+		{Name: "WINRM-HTTP-In-TCP", DisplayName: "Windows Remote Management (HTTP-In)", Protocol: "TCP", LocalPort: 5985, Enabled: true, Allow: true},
+		{Name: "RemoteDesktop-UserMode-In-TCP", DisplayName: "Remote Desktop - User Mode (TCP-In)", Protocol: "TCP", LocalPort: 3389, Allow: true},
+		{Name: "FPS-SMB-In-TCP", DisplayName: "File and Printer Sharing (SMB-In)", Protocol: "TCP", LocalPort: 445, Allow: true},
+		{Name: "CoreNet-DHCP-In", DisplayName: "Core Networking - Dynamic Host Configuration Protocol (DHCP-In)", Protocol: "UDP", LocalPort: 68, Enabled: true, Allow: true},
+		{Name: "MDNS-In-UDP", DisplayName: "mDNS (UDP-In)", Protocol: "UDP", LocalPort: 5353, Enabled: true, Allow: true},
+	} {
+		rules[key(rule.Name)] = rule
+	}
+	return rules
+}
+
+// Admits tells whether the firewall lets inbound TCP to the port pass: an enabled rule allows it and none blocks it.
+func (m *Machine) Admits(port int) bool {
+	m.lock()
+	defer m.unlock()
+	allowed := false
+	for _, rule := range m.firewall {
+		if !rule.Enabled || rule.Protocol != "TCP" || rule.LocalPort != port {
+			continue
+		}
+		if !rule.Allow {
+			return false
+		}
+		allowed = true
+	}
+	return allowed
+}
+
+// firewall is host.Firewall for one process.
+type firewall struct{ p *Process }
+
+func (f firewall) Rules(ctx context.Context) (rules []host.FirewallRule, err error) {
+	err = f.p.do(ctx, "Firewall", "Rules", "", func(m *Machine) error { rules = m.rules(); return nil })
+	return rules, err
+}
+
+func (m *Machine) rules() []host.FirewallRule {
+	rules := make([]host.FirewallRule, 0, len(m.firewall))
+	for _, rule := range m.firewall {
+		rules = append(rules, rule)
+	}
+	slices.SortFunc(rules, func(a, b host.FirewallRule) int { return strings.Compare(key(a.Name), key(b.Name)) })
+	return rules
+}
+
+func (f firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
+	return f.p.do(ctx, "Firewall", "SetRule", rule.Name, func(m *Machine) error {
+		switch {
+		case rule.Name == "" || rule.DisplayName == "":
+			return fmt.Errorf("set firewall rule %q: it needs a name and a display name", rule.Name)
+		case rule.Protocol != "TCP" && rule.Protocol != "UDP":
+			return fmt.Errorf("set firewall rule %s: protocol %q is neither TCP nor UDP", rule.Name, rule.Protocol)
+		case rule.LocalPort < 1 || rule.LocalPort > 65535:
+			return fmt.Errorf("set firewall rule %s: there is no port %d", rule.Name, rule.LocalPort)
+		}
+		m.firewall[key(rule.Name)] = rule
+		f.p.record(KindFirewall, "set "+rule.Name, 0)
+		return nil
+	})
+}
+
+func (f firewall) DeleteRule(ctx context.Context, name string) error {
+	return f.p.do(ctx, "Firewall", "DeleteRule", name, func(m *Machine) error {
+		if _, ok := m.firewall[key(name)]; !ok {
+			return fmt.Errorf("delete firewall rule %s: %w", name, host.ErrNotExist)
+		}
+		delete(m.firewall, key(name))
+		f.p.record(KindFirewall, "delete "+name, 0)
+		return nil
+	})
+}
+
+// Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection that it does
+// not admit is closed unread. The listener closes when the process ends.
+func (p *Process) Listen(port int) (net.Listener, error) {
+	open := p.Machine.options.Listen
+	if open == nil {
+		return nil, fmt.Errorf("listen on port %d of %s: it has no network", port, p.Machine.options.Name)
+	}
+	var boot context.Context
+	if err := p.locked(func(m *Machine) error { boot = m.up; return nil }); err != nil {
+		return nil, err
+	}
+	listener, err := open(boot, port)
+	if err != nil {
+		return nil, fmt.Errorf("listen on port %d of %s: %w", port, p.Machine.options.Name, err)
+	}
+	err = p.locked(func(*Machine) error { p.closers = append(p.closers, listener); return nil })
+	if err != nil {
+		_ = listener.Close() // the process died meanwhile
+		return nil, err
+	}
+	return &guardedListener{Listener: listener, admits: func() bool { return p.Machine.Admits(port) }}, nil
+}
+
+type guardedListener struct {
+	net.Listener
+	admits func() bool
+}
+
+// Accept implements net.Listener.
+func (l *guardedListener) Accept() (net.Conn, error) {
+	for {
+		connection, err := l.Listener.Accept()
+		if err != nil || l.admits() {
+			return connection, err
+		}
+		_ = connection.Close()
+	}
+}

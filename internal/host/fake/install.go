@@ -1,0 +1,97 @@
+package fake
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// freshFolders are the folders of a freshly installed server, each after the one above it.
+var freshFolders = []string{
+	`C:\PerfLogs`, `C:\Program Files`, `C:\Program Files\Common Files`, `C:\Program Files\Windows Defender`,
+	`C:\Program Files\WindowsPowerShell`, `C:\Program Files\WindowsPowerShell\Modules`, `C:\Program Files (x86)`,
+	`C:\ProgramData`, `C:\ProgramData\Microsoft`, `C:\ProgramData\Microsoft\Windows`, `C:\ProgramData\ssh`,
+	`C:\ProgramData\ssh\logs`, `C:\Users`, `C:\Users\Administrator`, `C:\Users\Administrator\.ssh`,
+	`C:\Users\Administrator\Documents`, `C:\Users\Public`, `C:\Windows`, `C:\Windows\Logs`, `C:\Windows\System32`,
+	`C:\Windows\System32\config`, `C:\Windows\System32\drivers`, `C:\Windows\System32\drivers\etc`,
+	`C:\Windows\System32\OpenSSH`, `C:\Windows\System32\WindowsPowerShell`, `C:\Windows\System32\WindowsPowerShell\v1.0`,
+	`C:\Windows\Temp`,
+}
+
+var freshFiles = map[string]string{
+	`C:\ProgramData\ssh\sshd_config`: "PubkeyAuthentication yes\r\nPasswordAuthentication no\r\nSubsystem\tsftp\tsftp-server.exe\r\n" +
+		"Match Group administrators\r\n       AuthorizedKeysFile __PROGRAMDATA__/ssh/administrators_authorized_keys\r\n",
+	`C:\ProgramData\ssh\ssh_host_ed25519_key.pub`: "ssh-ed25519 (kept by the SSH server of the test machine)\r\n",
+	`C:\Windows\System32\drivers\etc\hosts`:       "# 127.0.0.1 localhost\r\n",
+	`C:\Windows\win.ini`:                          "; for 16-bit app support\r\n",
+}
+
+// systemDaemons and systemTools are executables below System32.
+var (
+	systemDaemons = []string{
+		"csrss.exe", "lsass.exe", "services.exe", "smss.exe", "svchost.exe", "wininit.exe", `OpenSSH\sshd.exe`, `OpenSSH\ssh-agent.exe`,
+	}
+	systemTools = []string{
+		"cmd.exe", "dism.exe", "hostname.exe", "icacls.exe", "ipconfig.exe", "net.exe", "netsh.exe", "reg.exe", "robocopy.exe", "sc.exe",
+		"schtasks.exe", "setx.exe", "shutdown.exe", "tar.exe", "taskkill.exe", "tasklist.exe", "wevtutil.exe", "whoami.exe",
+		`OpenSSH\sftp-server.exe`, `WindowsPowerShell\v1.0\powershell.exe`,
+	}
+)
+
+// systemServices are services of Windows that stand for those that do not concern the product.
+var systemServices = []host.ServiceConfig{
+	{Name: "Dhcp", DisplayName: "DHCP Client", StartType: host.StartAutomatic},
+	{Name: "Dnscache", DisplayName: "DNS Client", StartType: host.StartAutomatic, Dependencies: []string{"nsi"}},
+	{Name: "EventLog", DisplayName: "Windows Event Log", StartType: host.StartAutomatic},
+	{Name: "nsi", DisplayName: "Network Store Interface Service", StartType: host.StartAutomatic},
+	{Name: "ssh-agent", DisplayName: "OpenSSH Authentication Agent", CommandLine: `C:\Windows\System32\OpenSSH\ssh-agent.exe`, StartType: host.StartDisabled},
+	{Name: "sshd", DisplayName: "OpenSSH SSH Server", CommandLine: `C:\Windows\System32\OpenSSH\sshd.exe`, StartType: host.StartAutomatic},
+	{Name: "W32Time", DisplayName: "Windows Time", StartType: host.StartManual},
+	{Name: "WinDefend", DisplayName: "Microsoft Defender Antivirus Service", StartType: host.StartAutomatic},
+	{Name: "WinRM", DisplayName: "Windows Remote Management (WS-Management)", StartType: host.StartAutomatic},
+}
+
+// install fills the drive and the service control manager as the setup of Windows does. It panics when the options name a
+// service that no service control manager takes.
+func (m *Machine) install() {
+	for _, folder := range freshFolders {
+		m.must(m.drive.mkdir(folder, host.AccessInherited))
+	}
+	m.must(m.drive.mkdir(`C:\ProgramData\ssh`, host.AccessAdministrators))
+	for path, content := range freshFiles {
+		m.place(path, []byte(content))
+	}
+	for _, name := range systemDaemons {
+		m.place(`C:\Windows\System32\`+name, systemContent(name, true))
+	}
+	for _, name := range systemTools {
+		m.place(`C:\Windows\System32\`+name, systemContent(name, false))
+	}
+	for _, config := range systemServices {
+		if config.CommandLine == "" {
+			config.CommandLine = `C:\Windows\System32\svchost.exe -k netsvcs -p -s ` + config.Name
+		}
+		config.RestartDelays, config.ResetPeriod = []time.Duration{time.Minute}, 24*time.Hour
+		m.must(false, m.configure(config))
+	}
+	for _, config := range m.options.Services {
+		m.must(false, m.configure(config))
+	}
+}
+
+func (m *Machine) place(path string, data []byte) {
+	folder, err := m.drive.existing(path[:strings.LastIndexByte(path, '\\')], true)
+	m.must(false, err)
+	m.drive.fill(m.drive.add(folder.node, baseName(path), host.AccessInherited), m.drive.contents.intern(data))
+}
+
+// must panics: the fresh machine is made of constants and options that the caller wrote into code.
+func (m *Machine) must(_ bool, err error) {
+	if err != nil {
+		panic(fmt.Sprintf("make test machine %s: %v", m.options.Name, err))
+	}
+}
+
+func compareNames(a, b string) int { return strings.Compare(key(a), key(b)) }

@@ -1,0 +1,119 @@
+package fake
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Kind is what kind of thing happened.
+type Kind string
+
+// Kinds of journal entries.
+const (
+	KindConnection  Kind = "connection"  // SSH server: a connection was accepted
+	KindExec        Kind = "exec"        // Machine.Exec; Detail is the command line
+	KindSFTP        Kind = "sftp"        // SSH server: an SFTP session began
+	KindReceived    Kind = "received"    // SSH server: bytes from the network
+	KindSent        Kind = "sent"        // SSH server: bytes to the network
+	KindWrite       Kind = "write"       // a file was written; Bytes is its size
+	KindFile        Kind = "file"        // a folder or link was made, something was renamed or removed
+	KindProcess     Kind = "process"     // a process began or ended
+	KindService     Kind = "service"     // configure, start, stop, delete, crash, restart
+	KindFeature     Kind = "feature"     // an optional feature was switched
+	KindHostName    Kind = "hostname"    // a computer name was set or came into force
+	KindEnvironment Kind = "environment" // a machine-wide variable changed
+	KindFirewall    Kind = "firewall"    // a rule changed
+	KindNetwork     Kind = "network"     // an HNS network or endpoint was made or deleted
+	KindPower       Kind = "power"       // boot and power off
+	KindReboot      Kind = "reboot"      // a reboot was asked for
+)
+
+// Entry is one thing that happened.
+type Entry struct {
+	Time   time.Time
+	Kind   Kind
+	Detail string
+	Bytes  int64
+	PID    int // of the process that did it; 0 when none did
+}
+
+// Journal is an append-only record of everything that changed a machine or matters to whoever pays for it.
+type Journal struct {
+	clock   clock.PassiveClock
+	changes *broadcast
+
+	mu      sync.Mutex
+	entries []Entry
+	counts  map[Kind]int
+	bytes   map[Kind]int64
+}
+
+func newJournal(clock clock.PassiveClock, changes *broadcast) *Journal {
+	return &Journal{clock: clock, changes: changes, counts: map[Kind]int{}, bytes: map[Kind]int64{}}
+}
+
+// Append adds an entry of the present time. It also wakes Machine.WaitFor.
+func (j *Journal) Append(kind Kind, detail string, bytes int64) { j.append(kind, detail, bytes, 0) }
+
+func (j *Journal) append(kind Kind, detail string, bytes int64, pid int) {
+	j.mu.Lock()
+	j.entries = append(j.entries, Entry{Time: j.clock.Now(), Kind: kind, Detail: detail, Bytes: bytes, PID: pid})
+	j.counts[kind]++
+	j.bytes[kind] += bytes
+	j.mu.Unlock()
+	j.changes.send()
+}
+
+// Count is the number of entries of the kind.
+func (j *Journal) Count(kind Kind) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.counts[kind]
+}
+
+// Bytes is the sum of the bytes of all entries of the kind.
+func (j *Journal) Bytes(kind Kind) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.bytes[kind]
+}
+
+// Entries are the entries that the filter accepts (nil: all), oldest first.
+func (j *Journal) Entries(filter func(Entry) bool) []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var accepted []Entry
+	for _, entry := range j.entries {
+		if filter == nil || filter(entry) {
+			accepted = append(accepted, entry)
+		}
+	}
+	return accepted
+}
+
+// broadcast wakes everyone who waits for a change.
+type broadcast struct {
+	mu      sync.Mutex
+	waiting chan struct{}
+}
+
+// next is closed with the next change.
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		b.waiting = make(chan struct{})
+	}
+	return b.waiting
+}
+
+func (b *broadcast) send() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting != nil {
+		close(b.waiting)
+		b.waiting = nil
+	}
+}

@@ -1,0 +1,174 @@
+package fake
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Machine is one Windows machine. New makes it powered off; Boot starts it. All methods may be called concurrently.
+type Machine struct {
+	options  Options
+	clock    clock.WithTicker
+	journal  *Journal
+	changes  broadcast
+	programs sync.WaitGroup // goroutines of programs and of the machine itself
+
+	mu          sync.Mutex
+	afterUnlock []func() // foreign code to run when the lock is free again
+
+	power      powerState
+	boots      int // counts boots and power cuts, so that what belongs to an earlier one can tell
+	bootID     string
+	bootTime   time.Time
+	up         context.Context // done when this boot ends
+	down       context.CancelFunc
+	onBoot     []func()
+	onShutdown []func()
+
+	name, pendingName string
+	drive             *drive
+	services          map[string]*service
+	features          map[string]*feature
+	environment       variables
+	bootEnvironment   variables // as services see it
+	firewall          map[string]host.FirewallRule
+	networks          []host.HNSNetwork
+	endpoints         []host.HNSEndpoint
+
+	processes map[int]*Process
+	lastPID   int
+	console   *Process
+	local     map[int]*localServer
+	runtimes  map[string]*localRuntime
+	faults    faults
+}
+
+// New makes a machine as it comes out of its setup, powered off.
+func New(options Options) *Machine {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Contents == nil {
+		options.Contents = NewContentStore()
+	}
+	if options.DiskBytes == 0 {
+		options.DiskBytes = 127 << 30
+	}
+	if options.System.Product == "" {
+		options.System = WindowsServer2022()
+	}
+	if options.System.MachineID == "" {
+		options.System.MachineID = identifier("machine", options.Name, fmt.Sprint(options.Addresses))
+	}
+	if options.Name == "" {
+		options.Name = "WIN-" + options.System.MachineID[:8]
+	}
+	m := &Machine{
+		options: options, clock: options.Clock, name: options.Name,
+		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
+		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
+		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
+	}
+	m.journal = newJournal(m.clock, &m.changes)
+	m.environment = newEnvironment()
+	m.bootEnvironment = m.environment.clone()
+	m.console = m.newConsole()
+	m.install()
+	return m
+}
+
+// identifier is a stable name in the form of a GUID.
+func identifier(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// lock takes the machine's lock. While it is held, no foreign code runs: no program, hook, writer or listener.
+func (m *Machine) lock() { m.mu.Lock() }
+
+// unlock frees the lock and runs what had to wait for that.
+func (m *Machine) unlock() {
+	waiting := m.afterUnlock
+	m.afterUnlock = nil
+	m.mu.Unlock()
+	for _, run := range waiting {
+		run()
+	}
+}
+
+// later runs foreign code when the lock is free again, on the goroutine that frees it.
+func (m *Machine) later(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
+
+// Name is the computer name in force.
+func (m *Machine) Name() string {
+	m.lock()
+	defer m.unlock()
+	return m.name
+}
+
+// Addresses are the machine's IPv4 addresses.
+func (m *Machine) Addresses() []string { return slices.Clone(m.options.Addresses) }
+
+// Journal is the record of what happened on the machine.
+func (m *Machine) Journal() *Journal { return m.journal }
+
+// Host is the machine as an administrator at its console has it: it belongs to no process and works in every boot.
+// While the machine is off its operations return ErrPoweredOff.
+func (m *Machine) Host() host.Host { return m.console.Host }
+
+// WaitFor waits until the condition holds. It is asked anew after each change of the machine and each entry of its journal.
+func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) error {
+	return m.wait(ctx, func() bool { return condition(m) })
+}
+
+func (m *Machine) wait(ctx context.Context, condition func() bool) error {
+	for {
+		change := m.changes.next()
+		if condition() {
+			return nil
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", m.options.Name, context.Cause(ctx))
+		}
+	}
+}
+
+// system is host.System for one process.
+type system struct{ p *Process }
+
+func (s system) Info(ctx context.Context) (info host.SystemInfo, err error) {
+	err = s.p.do(ctx, "System", "Info", "", func(m *Machine) error {
+		info = m.options.System
+		info.HostName, info.PendingHostName = m.name, m.pendingName
+		info.BootID, info.BootTime = m.bootID, m.bootTime
+		info.Addresses = slices.Clone(m.options.Addresses)
+		info.FreeDiskBytes = m.drive.free()
+		info.RebootPending = m.pendingName != "" || m.featurePending()
+		return nil
+	})
+	return info, err
+}
+
+func (s system) SetHostName(ctx context.Context, name string) error {
+	return s.p.do(ctx, "System", "SetHostName", name, func(m *Machine) error {
+		if err := checkHostName(name); err != nil {
+			return fmt.Errorf("set computer name %q: %w", name, err)
+		}
+		m.pendingName = name
+		if name == m.name {
+			m.pendingName = ""
+		}
+		s.p.record(KindHostName, "set "+name+" with the next reboot", 0)
+		return nil
+	})
+}

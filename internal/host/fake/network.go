@@ -1,0 +1,147 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// CreateNetwork makes an HNS network. Errors: ErrExist, and the feature Containers is not in force.
+func (m *Machine) CreateNetwork(network host.HNSNetwork) error {
+	return m.console.CreateNetwork(network)
+}
+
+// CreateNetwork makes an HNS network, as hybrid-overlay-node does. Errors: ErrExist, and the feature Containers is not in force.
+func (p *Process) CreateNetwork(network host.HNSNetwork) error {
+	return p.locked(func(m *Machine) error {
+		if err := m.checkNetwork(network); err != nil {
+			return fmt.Errorf("create HNS network %s: %w", network.Name, err)
+		}
+		m.networks = append(m.networks, network)
+		p.record(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
+		return nil
+	})
+}
+
+func (m *Machine) checkNetwork(network host.HNSNetwork) error {
+	if err := m.hns(); err != nil {
+		return err
+	}
+	if m.network(network.Name) >= 0 {
+		return host.ErrExist
+	}
+	_, err := netip.ParsePrefix(network.Subnet)
+	return err
+}
+
+// hns is an error when the Host Networking Service is not there. It comes with containers.
+func (m *Machine) hns() error {
+	f := m.features["containers"]
+	if f == nil || f.state != host.FeatureEnabled && f.state != host.FeatureDisablePending {
+		return errNoHNS
+	}
+	return nil
+}
+
+func (m *Machine) network(name string) int {
+	return slices.IndexFunc(m.networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
+}
+
+func (m *Machine) endpoint(name string) int {
+	return slices.IndexFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Name, name) })
+}
+
+// networks is host.Networks for one process.
+type networks struct{ p *Process }
+
+func (n networks) do(ctx context.Context, method, target string, action func(*Machine) error) error {
+	return n.p.do(ctx, "Networks", method, target, func(m *Machine) error {
+		err := m.hns()
+		if err == nil {
+			err = action(m)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", method, target, err)
+		}
+		return nil
+	})
+}
+
+func (n networks) Networks(ctx context.Context) (list []host.HNSNetwork, err error) {
+	err = n.do(ctx, "Networks", "", func(m *Machine) error { list = slices.Clone(m.networks); return nil })
+	return list, err
+}
+
+func (n networks) Endpoints(ctx context.Context) (list []host.HNSEndpoint, err error) {
+	err = n.do(ctx, "Endpoints", "", func(m *Machine) error { list = slices.Clone(m.endpoints); return nil })
+	return list, err
+}
+
+func (n networks) DeleteNetwork(ctx context.Context, name string) error {
+	return n.do(ctx, "DeleteNetwork", name, func(m *Machine) error {
+		i := m.network(name)
+		if i < 0 {
+			return host.ErrNotExist
+		}
+		m.networks = slices.Delete(m.networks, i, i+1)
+		m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Network, name) })
+		n.p.record(KindNetwork, "delete network "+name, 0)
+		return nil
+	})
+}
+
+func (n networks) CreateEndpoint(ctx context.Context, network, name string) (made host.HNSEndpoint, err error) {
+	err = n.do(ctx, "CreateEndpoint", name, func(m *Machine) error {
+		i := m.network(network)
+		if i < 0 {
+			return fmt.Errorf("network %s: %w", network, host.ErrNotExist)
+		}
+		if m.endpoint(name) >= 0 {
+			return host.ErrExist
+		}
+		address, err := m.freeAddress(m.networks[i])
+		if err != nil {
+			return err
+		}
+		made = host.HNSEndpoint{Name: name, Network: m.networks[i].Name, Address: address}
+		m.endpoints = append(m.endpoints, made)
+		n.p.record(KindNetwork, "create endpoint "+name+" "+address, 0)
+		return nil
+	})
+	return made, err
+}
+
+// freeAddress is the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the broadcast address.
+func (m *Machine) freeAddress(network host.HNSNetwork) (string, error) {
+	subnet, err := netip.ParsePrefix(network.Subnet)
+	if err != nil {
+		return "", err
+	}
+	taken := map[string]bool{}
+	for _, e := range m.endpoints {
+		taken[e.Address] = taken[e.Address] || e.Network == network.Name
+	}
+	first := subnet.Masked().Addr().Next().Next()
+	for address := first; subnet.Contains(address.Next()); address = address.Next() {
+		if !taken[address.String()] {
+			return address.String(), nil
+		}
+	}
+	return "", fmt.Errorf("network %s has no free address in %s", network.Name, network.Subnet)
+}
+
+func (n networks) DeleteEndpoint(ctx context.Context, name string) error {
+	return n.do(ctx, "DeleteEndpoint", name, func(m *Machine) error {
+		i := m.endpoint(name)
+		if i < 0 {
+			return host.ErrNotExist
+		}
+		m.endpoints = slices.Delete(m.endpoints, i, i+1)
+		n.p.record(KindNetwork, "delete endpoint "+name, 0)
+		return nil
+	})
+}

@@ -1,0 +1,57 @@
+// Package fake is a Windows machine in memory. It keeps Windows' semantics behind the interfaces of package host: services with
+// dependencies and recovery actions, changes that wait for a reboot, files that cannot be replaced while they run. Programs are
+// Go functions that stand for executables. Hundreds of machines fit into one process.
+package fake
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Options describe a machine before its first boot. The zero value of a field means its default.
+type Options struct {
+	// Name is the computer name. Default: "WIN-" and a part of the machine ID.
+	Name string
+	// Addresses are the machine's IPv4 addresses, the default route's first.
+	Addresses []string
+	// System is what Windows says of itself (WindowsServer2022, WindowsServer2019); names, boot and disk facts are filled in.
+	System host.SystemInfo
+	// Clock is the machine's clock. Default: the real one.
+	Clock clock.WithTicker
+	// Programs finds what an executable does by its content. Default: no executable is known.
+	Programs ProgramTable
+	// Contents holds the file contents; machines that share it keep equal files once. Default: one of its own.
+	Contents *ContentStore
+	// Listen opens a port on the machine's outside addresses, for programs that serve others. Nil: Process.Listen fails.
+	Listen func(ctx context.Context, port int) (net.Listener, error)
+	// DiskBytes is the size of C:. Default: 127 GiB.
+	DiskBytes int64
+	// RebootDuration is the time between the end of all processes and the next boot. Zero: no time passes.
+	RebootDuration time.Duration
+	// Services are foreign services that are installed before the first boot. Their executable must be known to Programs, lie on
+	// the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which idles.
+	Services []host.ServiceConfig
+	// Features override how the optional features stand before the first boot.
+	Features map[string]host.FeatureState
+}
+
+// WindowsServer2022 describes Windows Server 2022 Datacenter, build 20348.681.
+func WindowsServer2022() host.SystemInfo {
+	return host.SystemInfo{
+		Product: "Windows Server 2022 Datacenter", Edition: "ServerDatacenter", Version: "10.0.20348", Revision: 681,
+		Architecture: "amd64", MemoryBytes: 16 << 30,
+	}
+}
+
+// WindowsServer2019 describes Windows Server 2019 Datacenter, build 17763.4737.
+func WindowsServer2019() host.SystemInfo {
+	return host.SystemInfo{
+		Product: "Windows Server 2019 Datacenter", Edition: "ServerDatacenter", Version: "10.0.17763", Revision: 4737,
+		Architecture: "amd64", MemoryBytes: 16 << 30,
+	}
+}

@@ -1,0 +1,194 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/utils/clock"
+)
+
+// ErrPoweredOff means that the machine is off or between two boots.
+var ErrPoweredOff = errors.New("the machine is powered off")
+
+type powerState int
+
+const (
+	powerOff powerState = iota
+	powerRestarting
+	powerBooting
+	powerOn
+)
+
+// Boot powers the machine on, starts the automatic services in dependency order and calls the OnBoot hooks. A service that does
+// not start is no error of the boot; the journal has it. It waits when the machine is on its way already.
+func (m *Machine) Boot(ctx context.Context) error {
+	m.lock()
+	if m.power != powerOff {
+		m.unlock()
+		return m.WaitFor(ctx, (*Machine).Running)
+	}
+	boot, up := m.begin()
+	m.unlock()
+	m.finish(up, boot)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("boot %s: %w", m.options.Name, err)
+	}
+	return nil
+}
+
+// begin begins a boot: what waited for one comes into force.
+func (m *Machine) begin() (boot int, up context.Context) {
+	m.boots++
+	m.power = powerBooting
+	if m.down != nil {
+		m.down()
+	}
+	m.up, m.down = context.WithCancel(context.Background())
+	m.bootTime = m.clock.Now()
+	m.bootID = identifier("boot", m.options.System.MachineID, m.options.Name, strconv.Itoa(m.boots), m.bootTime.String())
+	if m.pendingName != "" {
+		m.journal.Append(KindHostName, m.pendingName+" is in force", 0)
+		m.name, m.pendingName = m.pendingName, ""
+	}
+	m.settleFeatures()
+	m.bootEnvironment = m.environment.clone()
+	m.startSystemProcesses()
+	m.journal.Append(KindPower, "boot", 0)
+	return m.boots, m.up
+}
+
+// finish starts the automatic services and, unless the machine went off meanwhile, declares the boot done.
+func (m *Machine) finish(up context.Context, boot int) {
+	m.startAutomaticServices(up)
+	m.lock()
+	defer m.unlock()
+	if m.boots != boot {
+		return
+	}
+	m.power = powerOn
+	m.changes.send()
+	for _, hook := range m.onBoot {
+		m.later(hook)
+	}
+}
+
+// Running tells whether the machine is on and past its boot.
+func (m *Machine) Running() bool {
+	m.lock()
+	defer m.unlock()
+	return m.power == powerOn
+}
+
+// BootID differs after each boot; it is empty before the first.
+func (m *Machine) BootID() string {
+	m.lock()
+	defer m.unlock()
+	return m.bootID
+}
+
+// OnBoot registers a hook that runs at the end of each boot, also the one after a reboot. Hooks must not wait for programs.
+func (m *Machine) OnBoot(hook func()) {
+	m.lock()
+	defer m.unlock()
+	m.onBoot = append(m.onBoot, hook)
+}
+
+// OnShutdown registers a hook that runs when all processes were ended, before a reboot and at power off.
+func (m *Machine) OnShutdown(hook func()) {
+	m.lock()
+	defer m.unlock()
+	m.onShutdown = append(m.onShutdown, hook)
+}
+
+// PowerOff ends every process at once, as a pulled plug does, and calls the OnShutdown hooks before it returns. A reboot that is
+// under way does not come back.
+func (m *Machine) PowerOff() {
+	m.lock()
+	defer m.unlock()
+	switch m.power {
+	case powerOff:
+		return
+	case powerRestarting:
+		m.boots++ // the reboot finds that it is no longer wanted
+		m.down()
+	default:
+		m.shutDown()
+		for _, hook := range m.onShutdown {
+			m.later(hook)
+		}
+	}
+	m.power = powerOff
+	m.journal.Append(KindPower, "power off", 0)
+}
+
+// Close powers the machine off and waits until all its goroutines have ended. Programs and hooks must not call it.
+func (m *Machine) Close() {
+	m.PowerOff()
+	m.programs.Wait()
+}
+
+// shutDown ends the present boot.
+func (m *Machine) shutDown() {
+	m.boots++
+	m.power = powerOff // before the processes end, so that nothing takes their end for a crash
+	for _, p := range m.processes {
+		p.end(exitKilled, true)
+	}
+	m.down()
+	for writer := range m.drive.writers {
+		m.later(func() { _ = writer.close(ErrPoweredOff) }) // closed already: just as well
+	}
+}
+
+// power is host.Power for one process.
+type power struct{ p *Process }
+
+// Reboot ends all processes before it returns: nothing that the caller does afterwards has an effect.
+func (w power) Reboot(ctx context.Context, reason string) error {
+	return w.p.do(ctx, "Power", "Reboot", reason, func(m *Machine) error {
+		if m.power != powerOn && m.power != powerBooting {
+			return ErrPoweredOff
+		}
+		w.p.record(KindReboot, reason, 0)
+		m.shutDown()
+		m.power = powerRestarting
+		// The wait is cut short by a power off; the timer is there before anyone can see that the machine is down.
+		waiting, cut := context.WithCancel(context.Background())
+		m.down = cut
+		var timer clock.Timer
+		if m.options.RebootDuration > 0 {
+			timer = m.clock.NewTimer(m.options.RebootDuration)
+		}
+		boot := m.boots
+		m.programs.Add(1)
+		go m.comeBack(waiting, timer, boot)
+		return nil
+	})
+}
+
+// comeBack is the second half of a reboot. It runs on a goroutine of its own, so that the hooks may wait for the caller of Reboot.
+func (m *Machine) comeBack(waiting context.Context, timer clock.Timer, boot int) {
+	defer m.programs.Done()
+	m.lock()
+	for _, hook := range m.onShutdown {
+		m.later(hook)
+	}
+	m.unlock()
+	if timer != nil {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-waiting.Done():
+		}
+	}
+	m.lock()
+	if m.boots != boot {
+		m.unlock()
+		return
+	}
+	next, up := m.begin()
+	m.unlock()
+	m.finish(up, next)
+}

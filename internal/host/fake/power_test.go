@@ -1,0 +1,137 @@
+package fake
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+func TestReboot(t *testing.T) {
+	t.Run("a reboot ends all processes and starts automatic services in dependency order", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle}, func(o *Options) { o.RebootDuration = time.Minute })
+		// "a" sorts before what it depends on, so that only the dependency can bring the order.
+		r.install("a", "idle", func(c *host.ServiceConfig) { c.StartType, c.Dependencies = host.StartAutomatic, []string{"z"} })
+		r.install("z", "idle", func(c *host.ServiceConfig) { c.StartType = host.StartAutomatic })
+		r.install("manual", "idle")
+		r.must(r.Services.Start(r.ctx, "manual"))
+		p := r.process(nil)
+		before := r.BootID()
+
+		r.must(p.Host.Power.Reboot(r.ctx, "test"))
+		if p.Alive() || r.Running() {
+			t.Fatal("the process or the machine still runs after the reboot was accepted")
+		}
+		r.fails(r.Files.Remove(r.ctx, `C:\idle.exe`), ErrPoweredOff)
+		r.until(r.clock.HasWaiters)
+		r.clock.Step(time.Minute)
+		r.until(r.Running)
+
+		if r.BootID() == before {
+			t.Error("the boot ID did not change")
+		}
+		if r.state("a") != host.ServiceRunning || r.state("z") != host.ServiceRunning || r.state("manual") != host.ServiceStopped {
+			t.Errorf("states: a %s, z %s, manual %s", r.state("a"), r.state("z"), r.state("manual"))
+		}
+		var order []string
+		for _, e := range r.Journal().Entries(func(e Entry) bool { return e.Detail == "a runs" || e.Detail == "z runs" }) {
+			order = append(order, e.Detail)
+		}
+		if !slices.Equal(order, []string{"z runs", "a runs"}) {
+			t.Errorf("order of starts: %v", order)
+		}
+		info, err := r.System.Info(r.ctx)
+		r.must(err)
+		if !info.BootTime.Equal(epoch.Add(time.Minute)) {
+			t.Errorf("boot time %s", info.BootTime)
+		}
+	})
+	t.Run("host name, features and the environment of services wait for the reboot", func(t *testing.T) {
+		seen := make(chan string, 2)
+		r := boot(t, programs{"env": func(ctx context.Context, p *Process) int {
+			seen <- p.Environ["NEW"]
+			<-ctx.Done()
+			return 0
+		}})
+		r.install("env", "env")
+		r.must(r.System.SetHostName(r.ctx, "worker-1"))
+		r.must(r.Features.Enable(r.ctx, "containers"))
+		r.must(r.Environment.Set(r.ctx, "NEW", "value"))
+		r.must(r.Services.Start(r.ctx, "env"))
+		info, err := r.System.Info(r.ctx)
+		r.must(err)
+		state, err := r.Features.State(r.ctx, "Containers")
+		r.must(err)
+		if info.HostName != "win-a" || info.PendingHostName != "worker-1" || !info.RebootPending || state != host.FeatureEnablePending {
+			t.Errorf("before the reboot: %+v, Containers %s", info, state)
+		}
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.until(r.Running)
+		info, err = r.System.Info(r.ctx)
+		r.must(err)
+		state, err = r.Features.State(r.ctx, "Containers")
+		r.must(err)
+		if info.HostName != "worker-1" || info.PendingHostName != "" || info.RebootPending || state != host.FeatureEnabled {
+			t.Errorf("after the reboot: %+v, Containers %s", info, state)
+		}
+		r.must(r.Services.Start(r.ctx, "env"))
+		if first, second := <-seen, <-seen; first != "" || second != "value" {
+			t.Errorf("the service saw %q before and %q after the reboot", first, second)
+		}
+	})
+	t.Run("changes that are taken back need no reboot", func(t *testing.T) {
+		r := boot(t, nil)
+		r.must(r.Features.Enable(r.ctx, "Containers"))
+		r.must(r.Features.Disable(r.ctx, "Containers"))
+		r.must(r.System.SetHostName(r.ctx, "other"))
+		r.must(r.System.SetHostName(r.ctx, "win-a"))
+		info, err := r.System.Info(r.ctx)
+		r.must(err)
+		if info.RebootPending {
+			t.Error("a reboot is pending")
+		}
+	})
+	t.Run("hooks run at every boot and shutdown", func(t *testing.T) {
+		r := boot(t, nil)
+		events := make(chan string, 4)
+		r.OnBoot(func() { events <- "boot" })
+		r.OnShutdown(func() { events <- "shutdown" })
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		if first, second := <-events, <-events; first != "shutdown" || second != "boot" {
+			t.Errorf("%s, %s", first, second)
+		}
+		r.PowerOff()
+		if got := <-events; got != "shutdown" {
+			t.Error(got)
+		}
+	})
+	t.Run("a machine that is switched off during a reboot stays off until it is booted", func(t *testing.T) {
+		r := boot(t, nil, func(o *Options) { o.RebootDuration = time.Hour })
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.Close()
+		r.clock.Step(time.Hour)
+		if r.Running() {
+			t.Error("it runs")
+		}
+		r.must(r.Boot(r.ctx))
+		if !r.Running() {
+			t.Error("it does not run")
+		}
+	})
+	t.Run("the state of the machine survives", func(t *testing.T) {
+		r := boot(t, nil, func(o *Options) { o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} })
+		r.write(`C:\file`, "content")
+		r.must(r.Firewall.SetRule(r.ctx, host.FirewallRule{Name: "n", DisplayName: "n", Protocol: "TCP", LocalPort: 10250}))
+		r.must(r.CreateNetwork(host.HNSNetwork{Name: "net", Type: "Overlay", Subnet: "10.1.0.0/24"}))
+		before := r.Snapshot()
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.until(r.Running)
+		if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
+			t.Errorf("snapshot (-before +after):\n%s", diff)
+		}
+	})
+}

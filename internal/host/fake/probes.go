@@ -1,0 +1,140 @@
+package fake
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// probeLimit is how much of an answer a probe reads.
+const probeLimit = 1 << 10
+
+type localServer struct {
+	owner   *Process
+	handler http.Handler
+}
+
+type localRuntime struct {
+	owner  *Process
+	status func() host.RuntimeStatus
+}
+
+// ServeLocal answers Probes.HTTPGet on 127.0.0.1:port until the process ends.
+func (p *Process) ServeLocal(port int, handler http.Handler) error {
+	return p.locked(func(m *Machine) error {
+		if taken := m.local[port]; taken != nil {
+			return fmt.Errorf("listen on 127.0.0.1:%d, which %s has: %w", port, taken.owner.Path, errTaken)
+		}
+		m.local[port] = &localServer{p, handler}
+		m.changes.send()
+		return nil
+	})
+}
+
+// ServeRuntime answers Probes.ContainerRuntime at the endpoint until the process ends.
+func (p *Process) ServeRuntime(endpoint string, status func() host.RuntimeStatus) error {
+	return p.locked(func(m *Machine) error {
+		if taken := m.runtimes[key(endpoint)]; taken != nil {
+			return fmt.Errorf("listen on %s, which %s has: %w", endpoint, taken.owner.Path, errDenied)
+		}
+		m.runtimes[key(endpoint)] = &localRuntime{p, status}
+		m.changes.send()
+		return nil
+	})
+}
+
+// probes is host.Probes for one process.
+type probes struct{ p *Process }
+
+func (b probes) HTTPGet(ctx context.Context, address string) (status int, body string, err error) {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return 0, "", fmt.Errorf("GET %s: %w", address, err)
+	}
+	port, err := strconv.Atoi(parsed.Port())
+	if err != nil {
+		port = 80
+	}
+	var server *localServer
+	err = b.p.do(ctx, "Probes", "HTTPGet", address, func(m *Machine) error {
+		own := append([]string{"127.0.0.1", "localhost"}, m.options.Addresses...)
+		server = m.local[port]
+		if server == nil || !slices.Contains(own, parsed.Hostname()) {
+			return fmt.Errorf("GET %s: %w", address, errRefused)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, "", err
+	}
+	ctx, cancel := b.p.lasting(ctx)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, "", fmt.Errorf("GET %s: %w", address, err)
+	}
+	return server.ask(request)
+}
+
+// ask lets the handler answer until the request's context or the server's process ends.
+func (s *localServer) ask(request *http.Request) (int, string, error) {
+	answer := &recorder{header: http.Header{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.handler.ServeHTTP(answer, request)
+	}()
+	select {
+	case <-done:
+		body, _ := io.ReadAll(io.LimitReader(&answer.body, probeLimit)) // memory cannot fail
+		return max(answer.status, http.StatusOK), string(body), nil
+	case <-s.owner.done:
+		return 0, "", fmt.Errorf("GET %s: %w", request.URL, io.ErrUnexpectedEOF)
+	case <-request.Context().Done():
+		return 0, "", fmt.Errorf("GET %s: %w", request.URL, context.Cause(request.Context()))
+	}
+}
+
+func (b probes) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {
+	var runtime *localRuntime
+	err := b.p.do(ctx, "Probes", "ContainerRuntime", endpoint, func(m *Machine) error {
+		if runtime = m.runtimes[key(endpoint)]; runtime == nil {
+			return fmt.Errorf("ask the container runtime at %s: %w", endpoint, errNotFound)
+		}
+		return nil
+	})
+	if err != nil {
+		return host.RuntimeStatus{}, err
+	}
+	return runtime.status(), nil
+}
+
+// recorder is the answer of a handler.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (r *recorder) Header() http.Header { return r.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(b []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(b)
+}

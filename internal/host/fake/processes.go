@@ -1,0 +1,80 @@
+package fake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// processTable is host.Processes for one process.
+type processTable struct{ p *Process }
+
+func (t processTable) List(ctx context.Context) (list []host.Process, err error) {
+	err = t.p.do(ctx, "Processes", "List", "", func(m *Machine) error { list = m.processList(); return nil })
+	return list, err
+}
+
+func (m *Machine) processList() []host.Process {
+	list := make([]host.Process, 0, len(m.processes))
+	for _, p := range m.processes {
+		path := p.Path
+		if p.image != nil {
+			path = p.image.node.path() // a running executable may have been renamed
+		}
+		list = append(list, host.Process{PID: p.PID, Parent: p.Parent, Name: baseName(p.Path), Path: path})
+	}
+	slices.SortFunc(list, func(a, b host.Process) int { return cmp.Compare(a.PID, b.PID) })
+	return list
+}
+
+func (t processTable) Kill(ctx context.Context, pid int) error {
+	return t.p.do(ctx, "Processes", "Kill", fmt.Sprint(pid), func(m *Machine) error {
+		p := m.processes[pid]
+		if p == nil {
+			return nil
+		}
+		if p.critical {
+			return fmt.Errorf("end process %d (%s): %w", pid, baseName(p.Path), errDenied)
+		}
+		t.p.record(KindProcess, "kill "+p.commandLine(), 0)
+		p.end(exitKilled, true)
+		return nil
+	})
+}
+
+func (t processTable) Self() int { return t.p.PID }
+
+// RunningProcesses are the processes that run, sorted by their ID.
+func (m *Machine) RunningProcesses() []host.Process {
+	m.lock()
+	defer m.unlock()
+	return m.processList()
+}
+
+// processNamed is the ID of the process with the lowest ID of that name; 0 when there is none.
+func (m *Machine) processNamed(name string) int {
+	pid := 0
+	for _, p := range m.processes {
+		if key(baseName(p.Path)) == name && (pid == 0 || p.PID < pid) {
+			pid = p.PID
+		}
+	}
+	return pid
+}
+
+// startSystemProcesses makes the processes that are there before any service is.
+func (m *Machine) startSystemProcesses() {
+	m.lastPID = 0
+	m.newProcess(&Process{Path: "System", critical: true}, nil)
+	parent := 0
+	for _, name := range []string{"smss.exe", "csrss.exe", "wininit.exe", "services.exe", "lsass.exe"} {
+		var image *node
+		if at, err := m.drive.existing(`C:\Windows\System32\`+name, true); err == nil {
+			image = at.node
+		}
+		parent = m.newProcess(&Process{Path: name, Parent: parent, critical: true}, image).PID
+	}
+}

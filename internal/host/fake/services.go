@@ -1,0 +1,176 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// service is one entry of the service control manager. The machine's lock guards it.
+type service struct {
+	config   host.ServiceConfig
+	state    host.ServiceState
+	process  *Process // nil while stopped
+	last     *Process // the process of the last run
+	exitCode int      // of the last run
+	deleted  bool     // marked for deletion: goes when it stops
+
+	crashes   int // since the count began anew
+	lastCrash time.Time
+}
+
+func (s *service) view() host.Service {
+	v := host.Service{ServiceConfig: cloneConfig(s.config), State: s.state, ExitCode: s.exitCode}
+	if s.process != nil {
+		v.PID, v.ExitCode = s.process.PID, 0
+		v.RunningCommandLine = s.process.serviceCommandLine
+	}
+	return v
+}
+
+// cloneConfig is a copy that shares nothing; empty lists are nil.
+func cloneConfig(config host.ServiceConfig) host.ServiceConfig {
+	config.Dependencies = append([]string(nil), config.Dependencies...)
+	config.Environment = append([]string(nil), config.Environment...)
+	config.RestartDelays = append([]time.Duration(nil), config.RestartDelays...)
+	return config
+}
+
+// Service is a service and its state; false when it is not there.
+func (m *Machine) Service(name string) (host.Service, bool) {
+	m.lock()
+	defer m.unlock()
+	s := m.services[key(name)]
+	if s == nil {
+		return host.Service{}, false
+	}
+	return s.view(), true
+}
+
+// serviceManager is host.Services for one process.
+type serviceManager struct{ p *Process }
+
+func (s serviceManager) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
+	err = s.p.do(ctx, "Services", "Query", strings.Join(names, " "), func(m *Machine) error {
+		list = m.query(names)
+		return nil
+	})
+	return list, err
+}
+
+func (m *Machine) query(names []string) []host.Service {
+	if len(names) == 0 {
+		names = m.serviceNames()
+	}
+	list := make([]host.Service, 0, len(names))
+	for _, name := range names {
+		if s := m.services[key(name)]; s != nil {
+			list = append(list, s.view())
+		}
+	}
+	return list
+}
+
+// serviceNames are the names of all services, sorted.
+func (m *Machine) serviceNames() []string {
+	names := make([]string, 0, len(m.services))
+	for _, s := range m.services {
+		names = append(names, s.config.Name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(key(a), key(b)) })
+	return names
+}
+
+func (s serviceManager) Configure(ctx context.Context, config host.ServiceConfig) error {
+	return s.p.do(ctx, "Services", "Configure", config.Name, func(m *Machine) error {
+		if err := m.configure(config); err != nil {
+			return fmt.Errorf("configure service %s: %w", config.Name, err)
+		}
+		s.p.record(KindService, "configure "+config.Name, 0)
+		return nil
+	})
+}
+
+func (m *Machine) configure(config host.ServiceConfig) error {
+	if err := checkConfig(config); err != nil {
+		return err
+	}
+	s := m.services[key(config.Name)]
+	if s == nil {
+		s = &service{state: host.ServiceStopped}
+		m.services[key(config.Name)] = s
+	} else {
+		if s.deleted {
+			return errMarkedDeleted
+		}
+		config.Name = s.config.Name // the name keeps its case
+	}
+	s.config = cloneConfig(config)
+	return nil
+}
+
+// checkConfig refuses what the service control manager refuses. Dependencies need not exist.
+func checkConfig(config host.ServiceConfig) error {
+	if config.Name == "" || len(config.Name) > 256 || strings.ContainsAny(config.Name, `/\`) {
+		return errServiceName
+	}
+	if len(host.SplitCommandLine(config.CommandLine)) == 0 {
+		return fmt.Errorf("%w (the command line is empty)", errParameter)
+	}
+	switch config.StartType {
+	case host.StartAutomatic, host.StartManual, host.StartDisabled:
+	default:
+		return fmt.Errorf("%w (start type %q)", errParameter, config.StartType)
+	}
+	for _, dependency := range config.Dependencies {
+		if strings.EqualFold(dependency, config.Name) {
+			return errCircular
+		}
+	}
+	for _, entry := range config.Environment {
+		if strings.IndexByte(entry, '=') < 1 {
+			return fmt.Errorf("%w (an environment entry without a name)", errParameter)
+		}
+	}
+	return nil
+}
+
+func (s serviceManager) Delete(ctx context.Context, name string) error {
+	return s.p.do(ctx, "Services", "Delete", name, func(m *Machine) error {
+		found := m.services[key(name)]
+		if found == nil {
+			return fmt.Errorf("delete service %s: %w", name, errNoService)
+		}
+		s.p.record(KindService, "delete "+name, 0)
+		if found.state != host.ServiceStopped {
+			found.deleted = true // as DeleteService does: it goes when it stops
+			return fmt.Errorf("delete service %s, which runs: %w", name, errMarkedDeleted)
+		}
+		delete(m.services, key(name))
+		return nil
+	})
+}
+
+// serviceEnded notes the end of a service's process.
+func (m *Machine) serviceEnded(p *Process) {
+	s := m.services[key(p.Service)]
+	if s == nil || s.process != p {
+		return
+	}
+	s.process, s.last, s.exitCode, s.state = nil, p, p.exitCode, host.ServiceStopped
+	crashed := !p.stopped && p.exitCode != 0 && m.power >= powerBooting
+	if crashed {
+		m.journal.append(KindService, fmt.Sprintf("crash %s, exit code %d", s.config.Name, p.exitCode), 0, p.PID)
+	}
+	switch {
+	case s.deleted:
+		delete(m.services, key(p.Service))
+	case crashed:
+		m.recover(s)
+	}
+	m.changes.send()
+}

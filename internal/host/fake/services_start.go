@@ -1,0 +1,174 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// failedStart is a service whose process ended while it started.
+type failedStart struct {
+	name     string
+	exitCode int
+}
+
+func (e failedStart) Error() string {
+	return fmt.Sprintf("The service %s terminated while it started, exit code %d", e.name, e.exitCode)
+}
+
+func (s serviceManager) Start(ctx context.Context, name string) error {
+	return s.wait(ctx, "Start", name, func(ctx context.Context, m *Machine) error { return m.startService(ctx, name, nil) })
+}
+
+func (s serviceManager) Stop(ctx context.Context, name string) error {
+	return s.wait(ctx, "Stop", name, func(ctx context.Context, m *Machine) error { return m.stopService(ctx, name) })
+}
+
+// wait does an operation that waits for services, without the machine's lock, until the process that asked for it ends.
+func (s serviceManager) wait(ctx context.Context, method, name string, action func(context.Context, *Machine) error) error {
+	err := s.p.do(ctx, "Services", method, name, func(*Machine) error {
+		s.p.record(KindService, method+" "+name, 0)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.p.lasting(ctx)
+	defer cancel()
+	if err := action(ctx, s.p.Machine); err != nil {
+		return fmt.Errorf("%s service %s: %w", method, name, err)
+	}
+	return s.p.locked(func(*Machine) error { return nil }) // it may have stopped its own service
+}
+
+// startService starts a service and before it what it depends on. The chain are the services that wait for this one.
+func (m *Machine) startService(ctx context.Context, name string, chain []string) error {
+	if slices.Contains(chain, key(name)) {
+		return errCircular
+	}
+	for {
+		s, err := m.settledService(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case s.state == host.ServiceRunning:
+			return nil
+		case s.deleted:
+			return errMarkedDeleted
+		case s.config.StartType == host.StartDisabled:
+			return errDisabled
+		}
+		for _, dependency := range s.config.Dependencies {
+			if err := m.startService(ctx, dependency, append(chain[:len(chain):len(chain)], key(name))); err != nil {
+				return fmt.Errorf("%w: %s: %w", host.ErrDependency, dependency, err)
+			}
+		}
+		if err := m.launchService(name); !errors.Is(err, errRaced) {
+			return err
+		}
+	}
+}
+
+// settledService waits until a service neither starts nor stops, and returns a copy of it.
+func (m *Machine) settledService(ctx context.Context, name string) (settled service, err error) {
+	waitErr := m.wait(ctx, func() bool {
+		m.lock()
+		defer m.unlock()
+		s := m.services[key(name)]
+		switch {
+		case m.power < powerBooting:
+			err = ErrPoweredOff
+		case s == nil:
+			err = errNoService
+		default:
+			settled = *s
+			settled.config = cloneConfig(s.config)
+			return s.state == host.ServiceRunning || s.state == host.ServiceStopped
+		}
+		return true
+	})
+	return settled, errors.Join(err, waitErr)
+}
+
+// errRaced means that the service changed while its start was prepared.
+var errRaced = errors.New("the service changed meanwhile")
+
+// launchService starts the process of a stopped service.
+func (m *Machine) launchService(name string) error {
+	config, boot, err := m.claimStart(name)
+	if err != nil {
+		return err
+	}
+	words := host.SplitCommandLine(config.CommandLine)
+	image, data, err := m.load(words[0])
+	var program Program
+	if err == nil {
+		program, err = m.program(data)
+	}
+	m.lock()
+	defer m.unlock()
+	s := m.services[key(name)]
+	if m.boots != boot || s == nil || s.state != host.ServiceStartPending {
+		return errRaced
+	}
+	if err == nil {
+		err = m.badStart(s)
+	}
+	if err != nil {
+		s.state = host.ServiceStopped
+		m.journal.Append(KindService, fmt.Sprintf("%s does not start: %v", name, err), 0)
+		if s.deleted {
+			delete(m.services, key(name))
+		}
+		return fmt.Errorf("run %s: %w", config.CommandLine, err)
+	}
+	s.process = m.newProcess(&Process{
+		Parent: m.processNamed("services.exe"), Args: words[1:], Service: config.Name, Environ: m.serviceEnvironment(config),
+		serviceCommandLine: config.CommandLine,
+	}, image)
+	s.state = host.ServiceRunning
+	m.run(s.process, program, s.last)
+	m.journal.append(KindService, name+" runs", 0, s.process.PID)
+	return nil
+}
+
+// claimStart marks a stopped service as starting.
+func (m *Machine) claimStart(name string) (config host.ServiceConfig, boot int, err error) {
+	m.lock()
+	defer m.unlock()
+	s := m.services[key(name)]
+	if s == nil || s.state != host.ServiceStopped || s.deleted || m.power < powerBooting {
+		return host.ServiceConfig{}, 0, errRaced
+	}
+	s.state = host.ServiceStartPending
+	m.changes.send()
+	return cloneConfig(s.config), m.boots, nil
+}
+
+// badStart is the injected failure of the service's start.
+func (m *Machine) badStart(s *service) error {
+	code, bad := m.faults.badStarts[key(s.config.Name)]
+	if !bad {
+		return nil
+	}
+	s.exitCode = code
+	return failedStart{s.config.Name, code}
+}
+
+// startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is enough.
+func (m *Machine) startAutomaticServices(up context.Context) {
+	m.lock()
+	services := m.query(nil)
+	m.unlock()
+	for _, s := range services {
+		if s.StartType != host.StartAutomatic {
+			continue
+		}
+		if err := m.startService(up, s.Name, nil); err != nil && up.Err() == nil {
+			m.journal.Append(KindService, fmt.Sprintf("%s does not start at boot: %v", s.Name, err), 0)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// stopService stops a service and before it what depends on it, and waits until its process is gone.
+func (m *Machine) stopService(ctx context.Context, name string) error {
+	s, err := m.settledService(ctx, name)
+	if err != nil || s.state == host.ServiceStopped {
+		return err
+	}
+	for _, dependent := range m.dependents(name) {
+		if err := m.stopService(ctx, dependent); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("stop %s, which depends on it: %w", dependent, err)
+		}
+	}
+	if err := m.requestStop(name, s.process); err != nil {
+		return err
+	}
+	select {
+	case <-s.process.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for its process %d to end: %w", s.process.PID, context.Cause(ctx))
+	}
+}
+
+// dependents are the services that do not stand still and depend on the named one.
+func (m *Machine) dependents(name string) []string {
+	m.lock()
+	defer m.unlock()
+	var names []string
+	for _, other := range m.serviceNames() {
+		s := m.services[key(other)]
+		if s.state == host.ServiceStopped {
+			continue
+		}
+		for _, dependency := range s.config.Dependencies {
+			if strings.EqualFold(dependency, name) {
+				names = append(names, other)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// requestStop sends the stop control to a service.
+func (m *Machine) requestStop(name string, process *Process) error {
+	m.lock()
+	defer m.unlock()
+	s := m.services[key(name)]
+	if s == nil || s.process != process {
+		return nil // ended meanwhile
+	}
+	s.state = host.ServiceStopPending
+	process.stopped = true
+	process.cancel()
+	m.changes.send()
+	return nil
+}

@@ -1,0 +1,243 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+func TestCrashRecovery(t *testing.T) {
+	recovering := func(c *host.ServiceConfig) {
+		c.RestartDelays, c.ResetPeriod = []time.Duration{time.Second, time.Minute}, time.Hour
+	}
+	crash := func(r *rig) {
+		r.Helper()
+		r.must(r.CrashService("s", 9))
+		if r.state("s") != host.ServiceStopped {
+			r.Fatalf("state after the crash: %s", r.state("s"))
+		}
+	}
+	start := func(t *testing.T) *rig {
+		r := boot(t, programs{"idle": idle})
+		r.install("s", "idle", recovering)
+		r.must(r.Services.Start(r.ctx, "s"))
+		return r
+	}
+	t.Run("each crash waits for its delay, and the last delay counts for all later ones", func(t *testing.T) {
+		r := start(t)
+		for _, delay := range []time.Duration{time.Second, time.Minute, time.Minute} {
+			crash(r)
+			r.clock.Step(delay - 1)
+			if r.state("s") != host.ServiceStopped {
+				t.Fatalf("restarted before %s", delay)
+			}
+			r.clock.Step(1)
+			r.waitState("s", host.ServiceRunning)
+		}
+	})
+	t.Run("a reset period without a crash starts the count anew", func(t *testing.T) {
+		r := start(t)
+		crash(r)
+		r.clock.Step(time.Second)
+		r.waitState("s", host.ServiceRunning)
+		r.clock.Step(time.Hour)
+		crash(r)
+		r.clock.Step(time.Second)
+		r.waitState("s", host.ServiceRunning)
+	})
+	t.Run("a program that ends well is not restarted", func(t *testing.T) {
+		r := boot(t, programs{"short": func(context.Context, *Process) int { return 0 }})
+		r.install("s", "short", recovering)
+		r.must(r.Services.Start(r.ctx, "s"))
+		r.waitState("s", host.ServiceStopped)
+		if r.clock.HasWaiters() {
+			t.Error("a restart is waiting")
+		}
+	})
+	t.Run("a stop while the restart waits does not call it off", func(t *testing.T) {
+		r := start(t)
+		crash(r)
+		r.must(r.Services.Stop(r.ctx, "s"))
+		r.clock.Step(time.Second)
+		r.waitState("s", host.ServiceRunning)
+	})
+	t.Run("a service that was disabled meanwhile stays down", func(t *testing.T) {
+		r := start(t)
+		crash(r)
+		r.install("s", "idle", recovering, func(c *host.ServiceConfig) { c.StartType = host.StartDisabled })
+		r.clock.Step(time.Second)
+		r.until(func() bool {
+			return len(r.Journal().Entries(func(e Entry) bool { return strings.HasPrefix(e.Detail, "no restart of s") })) == 1
+		})
+		if r.state("s") != host.ServiceStopped {
+			t.Errorf("state %s", r.state("s"))
+		}
+	})
+	t.Run("a service that fails to start again is tried again until it is mended", func(t *testing.T) {
+		r := start(t)
+		mend := r.ServiceFailsToStart("s", 3)
+		crash(r)
+		r.clock.Step(time.Second)
+		r.until(func() bool {
+			s, _ := r.Service("s")
+			return s.ExitCode == 3 && r.clock.HasWaiters()
+		})
+		mend()
+		r.clock.Step(time.Minute)
+		r.waitState("s", host.ServiceRunning)
+	})
+	t.Run("the crash of a dependency does not stop what depends on it", func(t *testing.T) {
+		r := start(t)
+		r.install("d", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"s"} })
+		r.must(r.Services.Start(r.ctx, "d"))
+		crash(r)
+		if r.state("d") != host.ServiceRunning {
+			t.Errorf("state %s", r.state("d"))
+		}
+	})
+}
+
+func TestServices(t *testing.T) {
+	t.Run("services that depend on each other do not start", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle})
+		r.install("a", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"b"} })
+		r.install("b", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"a"} })
+		r.fails(r.Services.Start(r.ctx, "a"), host.ErrDependency)
+	})
+	t.Run("a failed start keeps its exit code and can be mended", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle})
+		r.install("s", "idle")
+		mend := r.ServiceFailsToStart("S", 1067)
+		if err := r.Services.Start(r.ctx, "s"); !errors.As(err, &failedStart{}) {
+			t.Errorf("start: %v", err)
+		}
+		if s, _ := r.Service("s"); s.ExitCode != 1067 || s.State != host.ServiceStopped {
+			t.Errorf("%+v", s)
+		}
+		mend()
+		r.must(r.Services.Start(r.ctx, "s"))
+	})
+	t.Run("a damaged executable does not start", func(t *testing.T) {
+		r := boot(t, nil)
+		r.write(`C:\damaged.exe`, "half")
+		r.install("s", "damaged")
+		r.fails(r.Services.Start(r.ctx, "s"), ErrNotExecutable)
+	})
+	t.Run("a service sees its own environment and name", func(t *testing.T) {
+		seen := make(chan *Process, 1)
+		r := boot(t, programs{"s": func(ctx context.Context, p *Process) int { seen <- p; <-ctx.Done(); return 0 }})
+		r.install("s", "s", func(c *host.ServiceConfig) {
+			c.CommandLine, c.Environment = host.CommandLine(`C:\s.exe`, "--flag", "a b"), []string{"OWN=1", "path=C:\\own"}
+		})
+		r.must(r.Services.Start(r.ctx, "s"))
+		p := <-seen
+		if p.Service != "s" || p.Environ["OWN"] != "1" || p.Environ["Path"] != `C:\own` || p.Args[1] != "a b" {
+			t.Errorf("%q %q %q", p.Service, p.Environ, p.Args)
+		}
+	})
+	t.Run("a service marked for deletion cannot be configured and goes when it stops", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle})
+		r.install("s", "idle")
+		r.must(r.Services.Start(r.ctx, "s"))
+		r.fails(r.Services.Delete(r.ctx, "s"), host.ErrInUse)
+		s, _ := r.Service("s")
+		r.fails(r.Services.Configure(r.ctx, s.ServiceConfig), host.ErrInUse)
+		r.must(r.Services.Stop(r.ctx, "s"))
+		if _, there := r.Service("s"); there {
+			t.Error("it is still there")
+		}
+	})
+	t.Run("a second process begins when the program of the first has returned", func(t *testing.T) {
+		free, begun := make(chan struct{}), make(chan int, 2)
+		r := boot(t, programs{"slow": func(_ context.Context, p *Process) int { begun <- p.PID; <-free; return 0 }})
+		r.install("s", "slow")
+		r.must(r.Services.Start(r.ctx, "s"))
+		first := <-begun
+		r.must(r.Processes.Kill(r.ctx, first))
+		r.must(r.Services.Start(r.ctx, "s"))
+		select {
+		case <-begun:
+			t.Error("both run")
+		default:
+		}
+		close(free)
+		if second := <-begun; second == first {
+			t.Error("the same process")
+		}
+	})
+	t.Run("a program may use its host while it is stopped", func(t *testing.T) {
+		r := boot(t, programs{"s": func(ctx context.Context, p *Process) int {
+			<-ctx.Done()
+			// The program's own context is done.
+			_, err := p.Host.Services.Query(context.Background())
+			if err == nil {
+				err = p.Host.Tree.MakeDirectory(context.Background(), `C:\last-words`, "")
+			}
+			if err != nil {
+				return 1
+			}
+			return 0
+		}})
+		r.install("s", "s")
+		r.must(r.Services.Start(r.ctx, "s"))
+		r.must(r.Services.Stop(r.ctx, "s"))
+		if s, _ := r.Service("s"); s.ExitCode != 0 {
+			t.Errorf("exit code %d", s.ExitCode)
+		}
+	})
+	t.Run("many callers at once neither deadlock nor start twice", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle})
+		r.install("a", "idle")
+		r.install("b", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"a"} })
+		var group sync.WaitGroup
+		for i := range 40 {
+			group.Go(func() {
+				name := []string{"a", "b"}[i%2]
+				if i%4 < 2 {
+					_ = r.Services.Start(r.ctx, name) // a dependency may be stopped under it
+				} else {
+					_ = r.Services.Stop(r.ctx, name)
+				}
+			})
+		}
+		group.Wait()
+		r.must(r.ctx.Err())
+		count := 0
+		for _, p := range r.RunningProcesses() {
+			if p.Path == `C:\idle.exe` {
+				count++
+			}
+		}
+		running := map[host.ServiceState]int{host.ServiceRunning: 1}
+		if want := running[r.state("a")] + running[r.state("b")]; count != want {
+			t.Errorf("%d processes, want %d", count, want)
+		}
+	})
+}
+
+func TestManyMachinesShareContents(t *testing.T) {
+	store := NewContentStore()
+	payload := make([]byte, 1<<20)
+	machines := make([]*Machine, 100)
+	for i := range machines {
+		machines[i] = New(Options{Name: fmt.Sprintf("win-%d", i), Contents: store})
+		if err := machines[i].Drive().WriteFile(`C:\payload`, payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := machines[0].drive.existing(`C:\payload`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range machines {
+		if other, err := m.drive.existing(`C:\payload`, false); err != nil || other.node.content != first.node.content {
+			t.Fatalf("%s has its own copy (%v)", m.Name(), err)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package fake
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Snapshot is everything that a user would call the host as it was, for a deep comparison. Boot ID, times, process IDs, exit
+// codes and journal are left out: they differ for good reasons.
+type Snapshot struct {
+	HostName        string
+	PendingHostName string
+	Files           map[string]FileSnapshot // files, folders and links by path
+	Services        map[string]ServiceSnapshot
+	Features        map[string]host.FeatureState
+	Environment     map[string]string
+	Firewall        map[string]host.FirewallRule
+	Networks        []host.HNSNetwork  // sorted by name
+	Endpoints       []host.HNSEndpoint // sorted by name
+	Processes       []string           // paths, sorted
+}
+
+// FileSnapshot is a file, folder or link.
+type FileSnapshot struct {
+	Directory  bool
+	SHA256     string // of files, in hex
+	Size       int64
+	LinkTarget string
+	Access     host.Access
+}
+
+// ServiceSnapshot is a service.
+type ServiceSnapshot struct {
+	Config host.ServiceConfig
+	State  host.ServiceState
+}
+
+// Snapshot takes a snapshot of the machine as it is now.
+func (m *Machine) Snapshot() Snapshot {
+	m.lock()
+	defer m.unlock()
+	s := Snapshot{
+		HostName: m.name, PendingHostName: m.pendingName,
+		Files: map[string]FileSnapshot{}, Services: map[string]ServiceSnapshot{}, Features: map[string]host.FeatureState{},
+		Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
+		Networks: append([]host.HNSNetwork(nil), m.networks...), Endpoints: append([]host.HNSEndpoint(nil), m.endpoints...),
+	}
+	m.drive.snapshot(`C:\`, s.Files)
+	for _, each := range m.services {
+		s.Services[each.config.Name] = ServiceSnapshot{cloneConfig(each.config), each.state}
+	}
+	for _, f := range m.features {
+		s.Features[f.name] = f.state
+	}
+	for _, rule := range m.firewall {
+		s.Firewall[rule.Name] = rule
+	}
+	slices.SortFunc(s.Networks, func(a, b host.HNSNetwork) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(s.Endpoints, func(a, b host.HNSEndpoint) int { return compareNames(a.Name, b.Name) })
+	for _, p := range m.processList() {
+		s.Processes = append(s.Processes, p.Path)
+	}
+	slices.Sort(s.Processes)
+	return s
+}
+
+// snapshot describes everything below a folder.
+func (d *drive) snapshot(folder string, into map[string]FileSnapshot) {
+	infos, err := d.readDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // a mounted folder that was removed meanwhile
+	}
+	for _, info := range infos {
+		file := FileSnapshot{Directory: info.Directory, Size: info.Size, LinkTarget: info.LinkTarget, Access: info.Access}
+		if !info.Directory && info.LinkTarget == "" {
+			file.SHA256 = d.digest(info.Path)
+		}
+		into[info.Path] = file
+		if info.Directory {
+			d.snapshot(info.Path, into)
+		}
+	}
+}
+
+func (d *drive) digest(path string) string {
+	at, err := d.existing(path, false)
+	if err != nil {
+		return ""
+	}
+	if at.node != nil && at.node.content != nil {
+		return hex.EncodeToString(at.node.content.sum[:])
+	}
+	reader, err := d.open(path)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(reader.rest())
+	return hex.EncodeToString(sum[:])
+}
+
+// FilePaths are the paths of all files, folders and links, sorted.
+func (s Snapshot) FilePaths() []string { return slices.Sorted(maps.Keys(s.Files)) }

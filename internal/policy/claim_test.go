@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+func claimant(name, node, hostKey string, age time.Duration) v1alpha1.WindowsInstance {
+	return v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(-age))},
+		Spec:       v1alpha1.WindowsInstanceSpec{Address: name + ".example.com"},
+		Status: v1alpha1.WindowsInstanceStatus{
+			NodeRef: &v1alpha1.NodeReference{Name: node}, HostKey: &v1alpha1.HostKey{Key: hostKey}, Host: &v1alpha1.HostStatus{MachineID: hostKey},
+		},
+	}
+}
+
+func nodeNamed(name string, change func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}}}
+	if change != nil {
+		change(node)
+	}
+	return node
+}
+
+func removed(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
+	instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+	return instance
+}
+
+func TestNameClaim(t *testing.T) {
+	young, old := claimant("young", "win", "key-1", time.Minute), claimant("old", "win", "key-2", time.Hour)
+	configured := claimant("configured", "win", "key-3", 0)
+	configured.Status.SpecDigest = "d"
+	twin := claimant("twin", "win", "key-1", time.Hour)
+
+	for name, c := range map[string]struct {
+		claim  Claim
+		reason string // empty: allowed
+	}{
+		"a name that nobody has is free":   {Claim{Instance: young, NodeName: "win"}, ""},
+		"another instance of another name": {Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{claimant("x", "other", "k", time.Hour)}}, ""},
+		"itself in the list":               {Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, ""},
+		"an older instance that claims the name keeps it": {
+			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{old}}, v1alpha1.ReasonNameConflict},
+		"a younger instance that claims the name yields": {
+			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, ""},
+		"an instance that was configured before keeps its name against an older entry": {
+			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{configured}}, v1alpha1.ReasonNameConflict},
+		"the same host under two addresses is configured once (R-082)": {
+			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{twin}}, v1alpha1.ReasonDuplicateHost},
+		"a host that moved to a new address takes over from its removed entry (R-077)": {
+			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{removed(twin)},
+				Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "twin" })}, ""},
+		"a Linux node keeps its name: nobody becomes master-0": {
+			Claim{Instance: young, NodeName: "master-0", Node: nodeNamed("master-0", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" })},
+			v1alpha1.ReasonNameConflict},
+		"a Linux node with our taint keeps its name": {
+			Claim{Instance: young, NodeName: "master-0", Node: nodeNamed("master-0", func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}}
+			})}, v1alpha1.ReasonNameConflict},
+		"a Node bound to this instance": {
+			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "young" })}, ""},
+		"a Node bound to another instance": {
+			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "other" })},
+			v1alpha1.ReasonNameConflict},
+		"a Windows node in service that is nobody's": {
+			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" })},
+			v1alpha1.ReasonNameConflict},
+		"a Windows node that is joining when the operator was ended": {
+			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) {
+				n.Labels[corev1.LabelOSStable] = "windows"
+				n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady}}
+			})}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decision := NameClaim(c.claim)
+			if decision.Allowed != (c.reason == "") || decision.Reason != c.reason {
+				t.Errorf("decision is %+v, want reason %q", decision, c.reason)
+			}
+			if !decision.Allowed && decision.Message == "" {
+				t.Error("the refusal says nothing")
+			}
+		})
+	}
+}
