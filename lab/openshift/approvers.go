@@ -1,0 +1,143 @@
+package openshift
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const machineNamespace = "openshift-machine-api"
+
+var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
+
+// approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the cluster machine
+// approver does. A node without Machine, such as one of bring-your-own hosts, is none of its business.
+func (s *standIns) approveServing(ctx context.Context, name string) error {
+	request, err := s.requests.Get(name)
+	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+		return ignoreGone(err)
+	}
+	node, ok := strings.CutPrefix(request.Spec.Username, "system:node:")
+	if !ok {
+		return nil
+	}
+	machine, err := s.machineOf(ctx, node)
+	if err != nil || machine == nil {
+		return err
+	}
+	csr, err := parseRequest(request)
+	if err != nil {
+		return nil // Nothing that the approver could do about it.
+	}
+	if csr.Subject.CommonName != request.Spec.Username || !slices.Equal(csr.Subject.Organization, []string{"system:nodes"}) {
+		return nil
+	}
+	known := machineAddresses(machine)
+	for _, ip := range csr.IPAddresses {
+		if !known[ip.String()] {
+			return fmt.Errorf("machine %s has no address %s, which the certificate of node %s is to have", machine.GetName(), ip, node)
+		}
+	}
+	for _, dns := range csr.DNSNames {
+		if dns != node && !known[dns] {
+			return fmt.Errorf("machine %s has no name %s, which the certificate of node %s is to have", machine.GetName(), dns, node)
+		}
+	}
+	return s.approve(ctx, request, "NodeCSRApprove", "This CSR was approved by the Node CSR Approver (cluster-machine-approver)")
+}
+
+// approveOVN approves the client certificates by which OVN-Kubernetes acts on a node, as its identity approver does.
+func (s *standIns) approveOVN(ctx context.Context, name string) error {
+	request, err := s.requests.Get(name)
+	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return ignoreGone(err)
+	}
+	csr, err := parseRequest(request)
+	if err != nil {
+		return nil
+	}
+	node, ok := strings.CutPrefix(csr.Subject.CommonName, "system:ovn-node:")
+	if !ok || !slices.Equal(csr.Subject.Organization, []string{"system:ovn-nodes"}) {
+		return nil
+	}
+	if request.Spec.Username != "system:node:"+node && request.Spec.Username != csr.Subject.CommonName {
+		return nil
+	}
+	return s.approve(ctx, request, "AutoApproved", "Auto-approved CSR "+name)
+}
+
+func (s *standIns) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
+	request = request.DeepCopy()
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+	})
+	_, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{})
+	if err == nil {
+		s.log.Info("approved", "request", request.Name, "user", request.Spec.Username, "signer", request.Spec.SignerName)
+	}
+	return ignoreGone(err)
+}
+
+// machineOf is the Machine that refers to a node; nil when there is none.
+func (s *standIns) machineOf(ctx context.Context, node string) (*unstructured.Unstructured, error) {
+	machines, err := s.dynamic.Resource(machineResource).Namespace(machineNamespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil // The cluster knows no Machines.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list machines: %w", err)
+	}
+	for i := range machines.Items {
+		name, _, _ := unstructured.NestedString(machines.Items[i].Object, "status", "nodeRef", "name")
+		if name == node || name == "" && namesNode(&machines.Items[i], node) {
+			return &machines.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// namesNode tells whether a Machine whose node is not known yet is the node's by one of its host names.
+func namesNode(machine *unstructured.Unstructured, node string) bool {
+	return machine.GetName() == node || machineAddresses(machine)[node]
+}
+
+func machineAddresses(machine *unstructured.Unstructured) map[string]bool {
+	addresses, _, _ := unstructured.NestedSlice(machine.Object, "status", "addresses")
+	known := map[string]bool{}
+	for _, entry := range addresses {
+		if address, ok := entry.(map[string]any); ok {
+			if text, ok := address["address"].(string); ok {
+				known[text] = true
+			}
+		}
+	}
+	return known
+}
+
+func parseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(request.Spec.Request)
+	if block == nil {
+		return nil, errors.New("the request is not PEM")
+	}
+	return x509.ParseCertificateRequest(block.Bytes)
+}
+
+// ignoreGone takes an object that is gone for nothing to do.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package openshift
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// initialize does for a new node what the platform's cloud controller does: it sets the provider ID and takes away the taint.
+func (s *standIns) initialize(ctx context.Context, name string) error {
+	node, err := s.nodes.Get(name)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	isUninitialized := func(t corev1.Taint) bool { return t.Key == uninitializedTaint }
+	if !slices.ContainsFunc(node.Spec.Taints, isUninitialized) || !hasCloud(s.Platform) {
+		return nil
+	}
+	id := node.Spec.ProviderID
+	if id == "" {
+		machine, err := s.machineOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		if machine != nil {
+			id, _, _ = unstructured.NestedString(machine.Object, "spec", "providerID")
+		}
+	}
+	if id == "" {
+		id = providerID(s.Platform, name)
+	}
+	node = node.DeepCopy()
+	node.Spec.ProviderID = id
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isUninitialized)
+	if _, err := s.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return ignoreGone(err)
+	}
+	s.log.Info("initialized a node", "node", name, "providerID", id)
+	return nil
+}
+
+func hasCloud(platform string) bool {
+	return slices.Contains([]string{"AWS", "Azure", "GCP", "Nutanix", "VSphere"}, platform)
+}
+
+// providerID has the form of each cloud's.
+func providerID(platform, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	uuid := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+	switch platform {
+	case "AWS":
+		return fmt.Sprintf("aws:///us-east-1a/i-%x", sum[:9])[:len("aws:///us-east-1a/i-")+17]
+	case "Azure":
+		return "azure:///subscriptions/" + uuid + "/resourceGroups/lab-rg/providers/Microsoft.Compute/virtualMachines/" + name
+	case "GCP":
+		return "gce://lab-project/us-central1-a/" + name
+	case "VSphere":
+		return "vsphere://" + uuid
+	default:
+		return "nutanix://" + uuid
+	}
+}

@@ -1,0 +1,50 @@
+package openshift
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// controller calls sync for each object that was added or changed, and again after an error.
+type controller struct {
+	name  string
+	log   *slog.Logger
+	sync  func(ctx context.Context, name string) error
+	queue workqueue.TypedRateLimitingInterface[string]
+}
+
+func newController(name string, log *slog.Logger, sync func(context.Context, string) error) *controller {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 3*time.Second)
+	return &controller{name: name, log: log.With("controller", name), sync: sync, queue: workqueue.NewTypedRateLimitingQueue(limiter)}
+}
+
+func (c *controller) handler() cache.ResourceEventHandler {
+	enqueue := func(object any) {
+		if name, err := cache.ObjectToName(object); err == nil {
+			c.queue.Add(name.Name)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) }}
+}
+
+// run works until ctx is done. One object at a time, so that sync needs no lock.
+func (c *controller) run(ctx context.Context) {
+	defer context.AfterFunc(ctx, c.queue.ShutDown)()
+	for {
+		name, stop := c.queue.Get()
+		if stop {
+			return
+		}
+		if err := c.sync(ctx, name); err != nil && ctx.Err() == nil {
+			c.log.Info("will try again", "object", name, "error", err.Error())
+			c.queue.AddRateLimited(name)
+		} else {
+			c.queue.Forget(name)
+		}
+		c.queue.Done(name)
+	}
+}

@@ -1,0 +1,115 @@
+package openshift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const subnetAnnotation = "k8s.ovn.org/hybrid-overlay-node-subnet"
+
+var networkResource = schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
+
+// assignSubnet gives a Windows node its pod subnet, as OVN-Kubernetes' hybrid overlay does. (The node's side, hybrid-overlay-node,
+// answers with the address of its gateway.) R-122
+func (s *standIns) assignSubnet(ctx context.Context, name string) error {
+	node, err := s.nodes.Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if node.Labels[corev1.LabelOSStable] != "windows" || node.Annotations[subnetAnnotation] != "" {
+		return nil
+	}
+	cidr, prefix, err := s.hybridNetwork(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := s.windowsNodes()
+	if err != nil {
+		return err
+	}
+	subnet, err := s.subnets.allocate(node, nodes, cidr, prefix)
+	if err != nil {
+		return err
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, node.UID, subnetAnnotation, subnet)
+	_, err = s.client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // The node is another one by now, and comes by itself.
+	}
+	if err == nil {
+		s.log.Info("assigned a pod subnet", "node", name, "subnet", subnet.String())
+	}
+	return err
+}
+
+// hybridNetwork is the network from which Windows nodes have their pod subnets.
+func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error) {
+	network, err := s.dynamic.Resource(networkResource).Get(ctx, "cluster", metav1.GetOptions{})
+	if err != nil {
+		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
+	}
+	entries, _, err := unstructured.NestedSlice(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig", "hybridOverlayConfig", "hybridClusterNetwork")
+	if err != nil {
+		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
+	}
+	if len(entries) == 0 {
+		return netip.Prefix{}, 0, errors.New("the cluster's network has no hybrid overlay: Windows nodes get no pod subnet")
+	}
+	entry, _ := entries[0].(map[string]any)
+	text, _ := entry["cidr"].(string)
+	length, _ := entry["hostPrefix"].(int64)
+	cidr, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork: %w", err)
+	}
+	if !cidr.Addr().Is4() || int(length) < cidr.Bits() || length > 30 {
+		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork %s cannot be cut into subnets with hostPrefix %d", cidr, length)
+	}
+	return cidr.Masked(), int(length), nil
+}
+
+// allocator hands out subnets. It remembers those that the cache of nodes does not show yet.
+type allocator struct {
+	given map[types.UID]netip.Prefix
+}
+
+// allocate is the lowest subnet that no node has.
+func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix, length int) (netip.Prefix, error) {
+	if subnet, ok := a.given[node.UID]; ok {
+		return subnet, nil
+	}
+	taken, alive := map[netip.Prefix]bool{}, map[types.UID]netip.Prefix{}
+	for _, n := range nodes {
+		if subnet, err := netip.ParsePrefix(n.Annotations[subnetAnnotation]); err == nil {
+			taken[subnet.Masked()] = true
+		} else if subnet, ok := a.given[n.UID]; ok {
+			taken[subnet], alive[n.UID] = true, subnet
+		}
+	}
+	a.given = alive
+	for n := range 1 << (length - cidr.Bits()) {
+		base := cidr.Addr().As4()
+		offset := uint32(n) << (32 - length)
+		for i := range 4 {
+			base[i] |= byte(offset >> (24 - 8*i))
+		}
+		subnet := netip.PrefixFrom(netip.AddrFrom4(base), length)
+		if !taken[subnet] {
+			a.given[node.UID] = subnet
+			return subnet, nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("all subnets of %s are taken: node %s gets none", cidr, node.Name)
+}

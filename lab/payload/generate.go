@@ -1,0 +1,117 @@
+package payload
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// AgentPackage is the main package by which the real agent is recognised in an executable's build information.
+const AgentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
+
+// windowBytes is small, so that fifty hosts of one process can unpack at once.
+const windowBytes = 1 << 20
+
+const kib = 1 << 10
+
+// Options change what is made. The zero value makes the versions of the real payload in about 20 MB.
+type Options struct {
+	// Versions are the versions of components that are not to have their usual one.
+	Versions map[string]string
+	// SizePercent scales the stand-ins' sizes. Zero: 100.
+	SizePercent int
+}
+
+type component struct {
+	name, version string
+	platforms     []string
+	files         []file
+}
+
+type file struct {
+	name string
+	size int
+}
+
+// components are the parts of a Windows node, with the versions that the real payload is built from.
+var components = []component{
+	{"containerd", "v2.4.2", nil, []file{{"containerd.exe", 2500 * kib}, {"containerd-shim-runhcs-v1.exe", 1000 * kib}}},
+	{"kubelet", "v1.36.3", nil, []file{{"kubelet.exe", 4000 * kib}}},
+	{"kube-proxy", "v1.36.3", nil, []file{{"kube-proxy.exe", 3000 * kib}}},
+	{"kube-log-runner", "v0.36.3", nil, []file{{"kube-log-runner.exe", 250 * kib}}},
+	{"cni", "v1.9.1", nil, []file{{"win-overlay.exe", 600 * kib}, {"host-local.exe", 250 * kib}, {"win-bridge.exe", 600 * kib}}},
+	{"hybrid-overlay-node", "v1.0.0", nil, []file{{"hybrid-overlay-node.exe", 2000 * kib}}},
+	{"windows_exporter", "v0.31.8", nil, []file{{"windows_exporter.exe", 1500 * kib}}},
+	{"csi-proxy", "v1.3.0", nil, []file{{"csi-proxy.exe", 1500 * kib}}},
+	{"azure-cloud-node-manager", "v1.36.5", []string{"Azure"}, []file{{"azure-cloud-node-manager.exe", 2000 * kib}}},
+	{"ecr-credential-provider", "v1.36.0", []string{"AWS"}, []file{{"ecr-credential-provider.exe", 1000 * kib}}},
+}
+
+// Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for it too.
+// version is the operator's. Equal arguments give equal files.
+func Generate(directory, wicdExe, version string, options Options) (*payload.Payload, error) {
+	agent, err := agentSource(wicdExe, version)
+	if err != nil {
+		return nil, fmt.Errorf("make the lab's payload: %w", err)
+	}
+	build := payload.Build{Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}}
+	for _, c := range components {
+		build.Components = append(build.Components, options.source(c))
+	}
+	p, err := payload.Write(directory, build)
+	if err != nil {
+		return nil, fmt.Errorf("make the lab's payload: %w", err)
+	}
+	return p, nil
+}
+
+func (o Options) source(c component) payload.Source {
+	if version, ok := o.Versions[c.name]; ok {
+		c.version = version
+	}
+	source := payload.Source{Component: standIn(c.name, c.version)}
+	source.Platforms = c.platforms
+	for _, f := range c.files {
+		e := Executable{Component: c.name, File: f.name, Version: c.version, Size: f.size}
+		if o.SizePercent > 0 {
+			e.Size = max(f.size*o.SizePercent/100, 4*kib)
+		}
+		addFile(&source, e)
+	}
+	return source
+}
+
+func standIn(name, version string) payload.Component {
+	return payload.Component{Name: name, Version: version, Source: "lab stand-in", Required: true, StandIn: true}
+}
+
+func addFile(source *payload.Source, e Executable) {
+	source.Files = append(source.Files, payload.File{Path: e.File})
+	source.Content = append(source.Content, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(e.Content())), nil })
+}
+
+func agentSource(wicdExe, version string) (payload.Source, error) {
+	if wicdExe == "" {
+		source := payload.Source{Component: standIn(payload.ComponentAgent, version)}
+		addFile(&source, Executable{Component: payload.ComponentAgent, File: "wicd.exe", Version: version, Size: 64 * kib})
+		return source, nil
+	}
+	info, err := buildinfo.ReadFile(wicdExe)
+	if err != nil {
+		return payload.Source{}, fmt.Errorf("the agent %s is no Go program: %w; build it with GOOS=windows go build %s", wicdExe, err, AgentPackage)
+	}
+	if info.Path != AgentPackage {
+		return payload.Source{}, fmt.Errorf("%s is %s and not the agent %s", wicdExe, info.Path, AgentPackage)
+	}
+	return payload.Source{
+		Component: payload.Component{
+			Name: payload.ComponentAgent, Version: version, Source: AgentPackage + "@" + version, Required: true,
+			Files: []payload.File{{Path: "wicd.exe"}},
+		},
+		Content: []func() (io.ReadCloser, error){func() (io.ReadCloser, error) { return os.Open(wicdExe) }},
+	}, nil
+}

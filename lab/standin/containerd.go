@@ -1,0 +1,122 @@
+package standin
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/payload"
+)
+
+// containerdConfig is what the stand-in needs of containerd's configuration.
+type containerdConfig struct {
+	Version int    `toml:"version"`
+	Root    string `toml:"root"`
+	State   string `toml:"state"`
+	GRPC    struct {
+		Address string `toml:"address"`
+	} `toml:"grpc"`
+	Plugins map[string]any `toml:"plugins"`
+}
+
+// containerd serves the runtime interface and runs pods in name. R-091
+func (t *table) containerd(ctx context.Context, p *fake.Process, e payload.Executable) int {
+	flags := flag.NewFlagSet("containerd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	configPath := flags.String("config", `C:\Program Files\containerd\config.toml`, "")
+	flags.StringVar(configPath, "c", *configPath, "")
+	logPath := flags.String("log-file", "", "")
+	for _, name := range []string{"log-level", "l", "address", "a", "root", "state", "service-name"} {
+		flags.String(name, "", "")
+	}
+	service := flags.Bool("run-service", false, "")
+	if err := flags.Parse(p.Args); err != nil {
+		return fail(p, "containerd: %v", err)
+	}
+	if err := logTo(p, *logPath); err != nil {
+		return fail(p, "containerd: %v", err)
+	}
+	if !serviceFlag(p, *service) {
+		return fail(p, "containerd: runs as a service without --run-service")
+	}
+	config, err := loadContainerdConfig(p, *configPath)
+	if err != nil {
+		return fail(p, `level=fatal msg="containerd: %v"`, err)
+	}
+	if err := makeContent(p, config); err != nil {
+		return fail(p, `level=fatal msg="containerd: %v"`, err)
+	}
+	runtime := t.runtimeOf(p.Machine)
+	runtime.attach(p, config.cniDirectory())
+	defer runtime.detach(p)
+	err = p.ServeRuntime(config.endpoint(), func() host.RuntimeStatus {
+		return host.RuntimeStatus{Name: "containerd", Version: e.Version, Ready: true}
+	})
+	if err != nil {
+		return fail(p, `level=fatal msg="containerd: failed to get listener for main endpoint: %v"`, err)
+	}
+	fmt.Fprintf(p.Stderr, "level=info msg=\"containerd successfully booted\" version=%s\r\n", e.Version)
+	code := idle(ctx)
+	fmt.Fprint(p.Stderr, "level=info msg=\"stopped\"\r\n")
+	return code
+}
+
+func loadContainerdConfig(p *fake.Process, path string) (containerdConfig, error) {
+	config := containerdConfig{Root: `C:\ProgramData\containerd\root`, State: `C:\ProgramData\containerd\state`}
+	config.GRPC.Address = `\\.\pipe\containerd-containerd`
+	data, err := p.Machine.Drive().ReadFile(path)
+	if err != nil {
+		return config, fmt.Errorf("failed to load TOML: %s: %w", path, err)
+	}
+	if err := toml.Unmarshal(data, &config); err != nil {
+		return config, fmt.Errorf("failed to load TOML: %s: %w", path, err)
+	}
+	if config.Version < 2 || config.Version > 3 {
+		return config, fmt.Errorf("failed to load TOML: %s: unsupported config version %d", path, config.Version)
+	}
+	return config, nil
+}
+
+// makeContent leaves in containerd's folders what a removal has to find.
+func makeContent(p *fake.Process, config containerdConfig) error {
+	drive := p.Machine.Drive()
+	for _, folder := range []string{
+		config.Root + `\io.containerd.content.v1.content\blobs`, config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
+		config.Root + `\io.containerd.metadata.v1.bolt`, config.State + `\io.containerd.runtime.v2.task`,
+	} {
+		if err := drive.MkdirAll(folder); err != nil {
+			return err
+		}
+	}
+	database := config.Root + `\io.containerd.metadata.v1.bolt\meta.db`
+	if _, err := drive.Stat(database); err == nil {
+		return p.Hold(database)
+	}
+	if err := drive.WriteFile(database, []byte("images and containers of the lab")); err != nil {
+		return err
+	}
+	return p.Hold(database)
+}
+
+// endpoint is the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.
+func (c containerdConfig) endpoint() string {
+	return "npipe:" + strings.ReplaceAll(c.GRPC.Address, `\`, "/")
+}
+
+// cniDirectory is where the configuration of the pod network is looked for.
+func (c containerdConfig) cniDirectory() string {
+	for _, plugin := range []string{"io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"} {
+		section, _ := c.Plugins[plugin].(map[string]any)
+		cni, _ := section["cni"].(map[string]any)
+		if directory, ok := cni["conf_dir"].(string); ok {
+			return directory
+		}
+	}
+	return `C:\Program Files\containerd\cni\conf`
+}

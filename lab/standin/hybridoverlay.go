@@ -1,0 +1,184 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+)
+
+const (
+	baseNetwork       = "BaseOVNKubernetesHybridOverlayNetwork"
+	overlayNetwork    = "OVNKubernetesHybridOverlayNetwork"
+	subnetAnnotation  = "k8s.ovn.org/hybrid-overlay-node-subnet"
+	gatewayAnnotation = "k8s.ovn.org/hybrid-overlay-distributed-router-gateway-mac"
+
+	watchRetry = 2 * time.Second
+)
+
+// hybridOverlay makes the HNS networks for the pod subnet that the cluster's network assigns to the node. R-089
+func (t *table) hybridOverlay(ctx context.Context, p *fake.Process, e payload.Executable) int {
+	flags := flag.NewFlagSet("hybrid-overlay-node", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	node := flags.String("node", "", "")
+	config := flags.String("k8s-kubeconfig", "", "")
+	logPath := flags.String("logfile", "", "")
+	service := flags.Bool("windows-service", false, "")
+	for _, name := range strings.Fields(`bootstrap-kubeconfig cert-dir cert-duration cluster-subnets hybrid-overlay-cluster-subnets
+		hybrid-overlay-vxlan-port k8s-apiserver k8s-cacert k8s-token logfile-maxage logfile-maxbackups logfile-maxsize loglevel nodeIP
+		no-hostsubnet-nodes`) {
+		flags.String(name, "", "")
+	}
+	flags.Bool("enable-hybrid-overlay", false, "")
+	if err := flags.Parse(p.Args); err != nil {
+		return fail(p, "hybrid-overlay-node: %v", err)
+	}
+	if err := logTo(p, *logPath); err != nil {
+		return fail(p, "hybrid-overlay-node: %v", err)
+	}
+	if !serviceFlag(p, *service) {
+		return fail(p, "hybrid-overlay-node runs as a service without --windows-service")
+	}
+	if *node == "" {
+		return fail(p, "missing node name; use the 'node' flag to provide one")
+	}
+	restConfig, err := kubeconfig.Load(p.Machine, *config, t.Dial)
+	if err != nil {
+		return fail(p, "%v", err)
+	}
+	restConfig.UserAgent = "hybrid-overlay-node/" + e.Version + " lab stand-in"
+	client, err := kubernetes.NewForConfig(restConfig)
+	if err != nil {
+		return fail(p, "%v", err)
+	}
+	o := overlay{t: t, p: p, client: client, node: *node}
+	o.run(ctx)
+	return 0
+}
+
+type overlay struct {
+	t      *table
+	p      *fake.Process
+	client kubernetes.Interface
+	node   string
+}
+
+// run follows the node's annotation until ctx is done.
+func (o *overlay) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := o.follow(ctx); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(o.p.Stderr, "E %v\r\n", err)
+		}
+		timer := o.t.Clock.NewTimer(watchRetry)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// follow watches the node until the watch ends.
+func (o *overlay) follow(ctx context.Context) error {
+	selector := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.node).String()}
+	list, err := o.client.CoreV1().Nodes().List(ctx, selector)
+	if err != nil {
+		return fmt.Errorf("get node %s: %w", o.node, err)
+	}
+	for i := range list.Items {
+		if err := o.sync(ctx, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	selector.ResourceVersion = list.ResourceVersion
+	watch, err := o.client.CoreV1().Nodes().Watch(ctx, selector)
+	if err != nil {
+		return fmt.Errorf("watch node %s: %w", o.node, err)
+	}
+	defer watch.Stop()
+	for event := range watch.ResultChan() {
+		if node, ok := event.Object.(*corev1.Node); ok {
+			if err := o.sync(ctx, node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
+	subnet := node.Annotations[subnetAnnotation]
+	if subnet == "" {
+		return nil
+	}
+	if _, _, err := net.ParseCIDR(subnet); err != nil {
+		return fmt.Errorf("annotation %s of node %s: %w", subnetAnnotation, o.node, err)
+	}
+	for _, network := range []host.HNSNetwork{
+		{Name: baseNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"},
+		{Name: overlayNetwork, Type: "Overlay", Subnet: subnet},
+	} {
+		if err := o.ensure(ctx, network); err != nil {
+			return fmt.Errorf("HNS network %s: %w", network.Name, err)
+		}
+	}
+	if node.Annotations[gatewayAnnotation] != "" {
+		return nil
+	}
+	// The real one announces the address of the network's gateway, which other nodes send to.
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, gatewayAnnotation, gatewayMAC(o.p.Machine))
+	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("annotate node %s: %w", o.node, err)
+	}
+	return nil
+}
+
+// ensure makes the network, anew when the subnet is another one.
+func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
+	networks, err := o.p.Host.Networks.Networks(ctx)
+	if err != nil {
+		return err
+	}
+	for _, network := range networks {
+		if network.Name != wanted.Name {
+			continue
+		}
+		if network == wanted {
+			return nil
+		}
+		if err := o.p.Host.Networks.DeleteNetwork(ctx, network.Name); err != nil && !errors.Is(err, host.ErrNotExist) {
+			return err
+		}
+	}
+	fmt.Fprintf(o.p.Stderr, "I create HNS network %s with subnet %s\r\n", wanted.Name, wanted.Subnet)
+	return o.p.CreateNetwork(wanted)
+}
+
+// gatewayMAC is the address that Windows gives to the gateway of an overlay network, made of the host's IPv4 address.
+func gatewayMAC(machine *fake.Machine) string {
+	ip := net.IPv4(127, 0, 0, 1)
+	if addresses := machine.Addresses(); len(addresses) > 0 {
+		ip = net.ParseIP(addresses[0])
+	}
+	v4 := ip.To4()
+	if v4 == nil {
+		v4 = net.IPv4(127, 0, 0, 1).To4()
+	}
+	return net.HardwareAddr{0x00, 0x15, v4[0], v4[1], v4[2], v4[3]}.String()
+}

@@ -1,0 +1,80 @@
+// Package kubeconfig lets the programs of a simulated host use a kubeconfig that lies on its drive.
+package kubeconfig
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// Dialer opens connections to the API server. A nil one dials as the operating system does.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Load reads a kubeconfig from the machine's drive. Files that it names are read from the drive too; a client certificate below a
+// mounted folder is used in place, so that its rotation is seen.
+func Load(machine *fake.Machine, path string, dial Dialer) (*rest.Config, error) {
+	if path == "" {
+		return nil, fmt.Errorf("no kubeconfig is given")
+	}
+	data, err := machine.Drive().ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	file, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	for _, cluster := range file.Clusters {
+		if cluster.CertificateAuthority == "" {
+			continue
+		}
+		if cluster.CertificateAuthorityData, err = machine.Drive().ReadFile(cluster.CertificateAuthority); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: read the cluster's CA: %w", path, err)
+		}
+		cluster.CertificateAuthority = ""
+	}
+	for _, user := range file.AuthInfos {
+		if err := place(machine, &user.ClientCertificate, &user.ClientCertificateData); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: client certificate: %w", path, err)
+		}
+		if err := place(machine, &user.ClientKey, &user.ClientKeyData); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: client key: %w", path, err)
+		}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	config.Dial = dial
+	return config, nil
+}
+
+// place replaces a Windows path by the real one behind it, or by the content.
+func place(machine *fake.Machine, path *string, content *[]byte) error {
+	if *path == "" {
+		return nil
+	}
+	if _, err := machine.Drive().Stat(*path); err != nil {
+		return err
+	}
+	// The folder's real path and not the file's: the file is a link that a rotation redirects.
+	if at := strings.LastIndexByte(*path, '\\'); at > 0 {
+		if folder, ok := machine.RealPath((*path)[:at]); ok {
+			*path = filepath.Join(folder, (*path)[at+1:])
+			return nil
+		}
+	}
+	data, err := machine.Drive().ReadFile(*path)
+	if err != nil {
+		return err
+	}
+	*path, *content = "", data
+	return nil
+}

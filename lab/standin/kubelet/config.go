@@ -1,0 +1,145 @@
+package kubelet
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// configuration is what flags and configuration file say together.
+type configuration struct {
+	settings
+	nodeName        string
+	nodeIP          string
+	runtimeEndpoint string
+	labels          map[string]string
+	taints          []corev1.Taint
+	healthzPort     int
+	port            int
+	maxPods         int64
+	clientCA        *x509.CertPool // nil: no client certificate is known
+	clientCAPEM     []byte
+	authorize       bool // clients need the API server's leave
+	anonymous       bool
+	servingCSR      bool
+	rotateClient    bool
+	statusPeriod    time.Duration // between local looks at the node's status
+	reportPeriod    time.Duration // between reports of a status that has not changed
+	leaseSeconds    int32
+}
+
+func configure(machine *fake.Machine, args []string) (configuration, error) {
+	s, err := parseFlags(args)
+	if err != nil {
+		return configuration{}, err
+	}
+	file := &kubeletconfig.KubeletConfiguration{}
+	if s.config != "" {
+		if file, err = loadFile(machine, s.config); err != nil {
+			return configuration{}, err
+		}
+	}
+	if s.imageCredentialConfig != "" {
+		if _, err := machine.Drive().Stat(s.imageCredentialConfig); err != nil {
+			return configuration{}, fmt.Errorf("failed to register CRI auth plugins: unable to access path %q: %w", s.imageCredentialConfig, err)
+		}
+	}
+	c := configuration{
+		settings:        s,
+		nodeName:        strings.ToLower(orDefault(s.hostname, machine.Name())),
+		runtimeEndpoint: pipe(orDefault(s.runtimeEndpoint, file.ContainerRuntimeEndpoint)),
+		healthzPort:     int(ptr.Deref(file.HealthzPort, 10248)),
+		port:            int(orDefault(file.Port, 10250)),
+		maxPods:         int64(orDefault(file.MaxPods, 110)),
+		authorize:       orDefault(file.Authorization.Mode, kubeletconfig.KubeletAuthorizationModeWebhook) == kubeletconfig.KubeletAuthorizationModeWebhook,
+		anonymous:       ptr.Deref(file.Authentication.Anonymous.Enabled, false),
+		servingCSR:      file.ServerTLSBootstrap,
+		rotateClient:    file.RotateCertificates || s.rotateCertificates,
+		statusPeriod:    orDefault(file.NodeStatusUpdateFrequency.Duration, 10*time.Second),
+		reportPeriod:    orDefault(file.NodeStatusReportFrequency.Duration, 5*time.Minute),
+		leaseSeconds:    orDefault(file.NodeLeaseDurationSeconds, 40),
+	}
+	if c.nodeIP = s.nodeIP; c.nodeIP == "" {
+		if addresses := machine.Addresses(); len(addresses) > 0 {
+			c.nodeIP = addresses[0]
+		}
+	}
+	if c.taints, err = taints(file.RegisterWithTaints, s.registerWithTaints); err != nil {
+		return configuration{}, err
+	}
+	c.labels = map[string]string{}
+	for _, label := range s.nodeLabels {
+		key, value, _ := strings.Cut(label, "=")
+		c.labels[key] = value
+	}
+	return c, c.loadClientCA(machine, file.Authentication.X509.ClientCAFile)
+}
+
+// pipe is an endpoint with two slashes, as for the form npipe:////./pipe/name too.
+func pipe(endpoint string) string {
+	if endpoint == "" {
+		return "npipe://./pipe/containerd-containerd"
+	}
+	return strings.Replace(endpoint, "npipe:////./", "npipe://./", 1)
+}
+
+func loadFile(machine *fake.Machine, path string) (*kubeletconfig.KubeletConfiguration, error) {
+	data, err := machine.Drive().ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: failed to read kubelet config file %q, error: %w", path, path, err)
+	}
+	file := &kubeletconfig.KubeletConfiguration{}
+	if err := yaml.UnmarshalStrict(data, file); err != nil {
+		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: failed to decode: %w", path, err)
+	}
+	if file.Kind != "KubeletConfiguration" || file.APIVersion != kubeletconfig.SchemeGroupVersion.String() {
+		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: no kind %q is registered for version %q", path, file.Kind, file.APIVersion)
+	}
+	return file, nil
+}
+
+func (c *configuration) loadClientCA(machine *fake.Machine, path string) error {
+	if path == "" {
+		return nil
+	}
+	data, err := machine.Drive().ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("unable to load client CA file %s: %w", path, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return fmt.Errorf("unable to load client CA file %s: it holds no certificate", path)
+	}
+	c.clientCA, c.clientCAPEM = pool, data
+	return nil
+}
+
+// taints reads the flag's form key=value:effect beside the file's.
+func taints(fromFile []corev1.Taint, fromFlag []string) ([]corev1.Taint, error) {
+	all := append([]corev1.Taint(nil), fromFile...)
+	for _, text := range fromFlag {
+		pair, effect, ok := strings.Cut(text, ":")
+		if !ok {
+			return nil, fmt.Errorf("invalid taint %q in --register-with-taints: want key=value:effect", text)
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		all = append(all, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+	}
+	return all, nil
+}
+
+func orDefault[T comparable](value, fallback T) T {
+	var zero T
+	if value == zero {
+		return fallback
+	}
+	return value
+}

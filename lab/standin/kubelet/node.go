@@ -1,0 +1,142 @@
+package kubelet
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// observation is what the kubelet sees of its machine.
+type observation struct {
+	runtime    host.RuntimeStatus
+	runtimeErr error
+	network    bool // the pod network is configured
+}
+
+// node is the Node object that the kubelet registers.
+func (k *kubelet) node(seen observation) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        k.config.nodeName,
+			Labels:      k.labels(),
+			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+		},
+		Spec: corev1.NodeSpec{Taints: k.config.taints, ProviderID: k.config.providerID},
+	}
+	if k.config.cloudProvider == "external" {
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{
+			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule,
+		})
+		node.Annotations["alpha.kubernetes.io/provided-node-ip"] = k.config.nodeIP
+	}
+	node.Status = k.status(corev1.NodeStatus{}, seen, k.Clock.Now())
+	return node
+}
+
+// labels are the kubelet's default labels of a Windows node, and those of its flags. R-102
+func (k *kubelet) labels() map[string]string {
+	labels := map[string]string{
+		corev1.LabelHostname:      strings.ToLower(k.system.HostName),
+		corev1.LabelOSStable:      "windows",
+		corev1.LabelArchStable:    k.system.Architecture,
+		"beta.kubernetes.io/os":   "windows",
+		"beta.kubernetes.io/arch": k.system.Architecture,
+		corev1.LabelWindowsBuild:  k.system.Version,
+	}
+	if k.config.hostname != "" {
+		labels[corev1.LabelHostname] = k.config.nodeName
+	}
+	maps.Copy(labels, k.config.labels)
+	return labels
+}
+
+// status is the node's status after an observation; what did not change is kept from the one before.
+func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
+	status := *before.DeepCopy()
+	status.Addresses = nil
+	if k.config.nodeIP != "" {
+		status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: k.config.nodeIP})
+	}
+	status.Addresses = append(status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.labels()[corev1.LabelHostname]})
+	status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("4"),
+		corev1.ResourceMemory:           *resource.NewQuantity(k.system.MemoryBytes, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(127<<30, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(k.config.maxPods, resource.DecimalSI),
+	}
+	status.Allocatable = status.Capacity.DeepCopy()
+	status.DaemonEndpoints.KubeletEndpoint.Port = int32(k.config.port)
+	status.NodeInfo.MachineID = k.system.HostName
+	status.NodeInfo.SystemUUID = k.system.MachineID
+	status.NodeInfo.BootID = k.system.BootID
+	status.NodeInfo.KernelVersion = fmt.Sprintf("%s.%d", k.system.Version, k.system.Revision)
+	status.NodeInfo.OSImage = k.system.Product
+	status.NodeInfo.OperatingSystem = "windows"
+	status.NodeInfo.Architecture = k.system.Architecture
+	status.NodeInfo.KubeletVersion = k.Version
+	if seen.runtimeErr == nil {
+		status.NodeInfo.ContainerRuntimeVersion = seen.runtime.Name + "://" + strings.TrimPrefix(seen.runtime.Version, "v")
+	}
+	status.Conditions = conditions(before.Conditions, seen, metav1.NewTime(now))
+	return status
+}
+
+// conditions has the reasons and messages of the real kubelet.
+func conditions(before []corev1.NodeCondition, seen observation, now metav1.Time) []corev1.NodeCondition {
+	after := []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+		ready(seen),
+	}
+	for i := range after {
+		after[i].LastHeartbeatTime, after[i].LastTransitionTime = now, now
+		for _, old := range before {
+			if old.Type == after[i].Type && old.Status == after[i].Status {
+				after[i].LastTransitionTime = old.LastTransitionTime
+			}
+		}
+	}
+	return after
+}
+
+func ready(seen observation) corev1.NodeCondition {
+	var faults []string
+	if seen.runtimeErr != nil || !seen.runtime.Ready {
+		faults = append(faults, "container runtime is down")
+	}
+	if !seen.network {
+		faults = append(faults, "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "+
+			"message:Network plugin returns error: cni plugin not initialized")
+	}
+	if len(faults) > 0 {
+		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "[" + strings.Join(faults, ", ") + "]"}
+	}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
+}
+
+// changed tells whether a status differs in more than its heartbeat.
+func changed(before, after corev1.NodeStatus) bool {
+	if before.NodeInfo != after.NodeInfo || len(before.Conditions) != len(after.Conditions) || len(before.Addresses) != len(after.Addresses) {
+		return true
+	}
+	for i, c := range after.Conditions {
+		old := before.Conditions[i]
+		if old.Type != c.Type || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
+			return true
+		}
+	}
+	for i, a := range after.Addresses {
+		if before.Addresses[i] != a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,228 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+)
+
+// podRetry is the wait before something that failed is tried again.
+const podRetry = 2 * time.Second
+
+// podTable has a worker for each pod that is bound to the node.
+type podTable struct {
+	k       *kubelet
+	group   sync.WaitGroup
+	mu      sync.Mutex
+	workers map[types.UID]*podWorker
+}
+
+// podWorker moves one pod.
+type podWorker struct {
+	mu      sync.Mutex
+	pod     *corev1.Pod // as last seen
+	gone    bool        // from the API server
+	news    chan struct{}
+	started time.Time
+}
+
+func newPodTable(k *kubelet) *podTable { return &podTable{k: k, workers: map[types.UID]*podWorker{}} }
+
+// run watches the node's pods until ctx is done and all workers have ended.
+func (t *podTable) run(ctx context.Context) {
+	selector := fields.OneTermEqualSelector("spec.nodeName", t.k.config.nodeName).String()
+	factory := informers.NewSharedInformerFactoryWithOptions(t.k.client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = selector }))
+	informer := factory.Core().V1().Pods().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { t.update(ctx, object.(*corev1.Pod), false) },
+		UpdateFunc: func(_, object any) { t.update(ctx, object.(*corev1.Pod), false) },
+		DeleteFunc: func(object any) {
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			t.update(ctx, object.(*corev1.Pod), true)
+		},
+	})
+	if err != nil {
+		t.k.errorf("Failed to watch pods: %v", err)
+		return
+	}
+	informer.RunWithContext(ctx)
+	t.group.Wait()
+}
+
+func (t *podTable) update(ctx context.Context, pod *corev1.Pod, gone bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.workers[pod.UID]
+	if w == nil {
+		if gone {
+			return
+		}
+		w = &podWorker{news: make(chan struct{}, 1), started: t.k.Clock.Now()}
+		t.workers[pod.UID] = w
+		t.group.Go(func() {
+			t.work(ctx, w)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			delete(t.workers, pod.UID)
+		})
+	}
+	w.mu.Lock()
+	w.pod, w.gone = pod, w.gone || gone
+	w.mu.Unlock()
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+func (w *podWorker) latest() (pod *corev1.Pod, gone bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pod, w.gone
+}
+
+// list is the table sorted by name.
+func (t *podTable) list() []corev1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pods := make([]corev1.Pod, 0, len(t.workers))
+	for _, w := range t.workers {
+		if pod, gone := w.latest(); !gone && pod != nil {
+			pods = append(pods, *pod)
+		}
+	}
+	sort.Slice(pods, func(i, j int) bool {
+		return pods[i].Namespace+"/"+pods[i].Name < pods[j].Namespace+"/"+pods[j].Name
+	})
+	return pods
+}
+
+// work carries the pod from Pending to its end.
+func (t *podTable) work(ctx context.Context, w *podWorker) {
+	for {
+		pod, gone := w.latest()
+		wait, err := t.step(ctx, w, pod, gone)
+		if err != nil && ctx.Err() == nil {
+			t.k.errorf("Error syncing pod %s/%s, skipping: %v", pod.Namespace, pod.Name, err)
+			wait = podRetry
+		}
+		if wait == done {
+			return
+		}
+		if !t.await(ctx, w, wait) {
+			return
+		}
+	}
+}
+
+const (
+	done        time.Duration = -1 // the pod has ended
+	untilNews   time.Duration = 0  // nothing to do until the pod changes
+	untilOpened time.Duration = -2 // nothing to do until pods can be run
+)
+
+// await waits for the time, and always for news of the pod; false when ctx is done.
+func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) bool {
+	var timeout <-chan time.Time
+	var opened <-chan struct{}
+	switch {
+	case wait == untilOpened:
+		opened = t.k.network.wait()
+	case wait > 0:
+		timer := t.k.Clock.NewTimer(wait)
+		defer timer.Stop()
+		timeout = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-w.news:
+	case <-opened:
+	case <-timeout:
+	}
+	return true
+}
+
+// step does what is next for the pod and says how long to wait then.
+func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
+	switch {
+	case gone:
+		return done, t.k.Runtime.StopPod(ctx, runtimePod(pod))
+	case pod.DeletionTimestamp != nil:
+		return t.end(ctx, w, pod)
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return untilNews, t.k.Runtime.StopPod(ctx, runtimePod(pod))
+	}
+	if reason, message := t.k.refuse(pod); reason != "" {
+		return untilNews, t.patchStatus(ctx, pod, refusedStatus(pod, reason, message))
+	}
+	select {
+	case <-t.k.network.wait():
+	default:
+		if pod.Status.Phase == corev1.PodRunning {
+			return untilOpened, nil // It runs on while the runtime is away.
+		}
+		return untilOpened, t.patchStatus(ctx, pod, waitingStatus(pod, t.k.config.nodeIP, "ContainerCreating", "", t.k.Clock.Now()))
+	}
+	address, fresh, err := t.k.Runtime.RunPod(ctx, runtimePod(pod))
+	if err != nil {
+		status := waitingStatus(pod, t.k.config.nodeIP, "CreatePodSandboxError", err.Error(), t.k.Clock.Now())
+		_ = t.patchStatus(ctx, pod, status) // The error of the runtime is the one to tell.
+		return 0, fmt.Errorf("failed to create pod sandbox: %w", err)
+	}
+	if pod.Spec.HostNetwork {
+		address = t.k.config.nodeIP
+	}
+	return untilNews, t.patchStatus(ctx, pod, runningStatus(pod, t.k.config.nodeIP, address, fresh, t.k.Clock.Now()))
+}
+
+// end lets the containers take their time, at most the grace period, and then takes the pod away.
+func (t *podTable) end(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
+	asked := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
+	if left := t.stopTime(pod) - t.k.Clock.Since(asked); left > 0 && pod.Status.Phase == corev1.PodRunning {
+		return left, nil
+	}
+	if err := t.k.Runtime.StopPod(ctx, runtimePod(pod)); err != nil {
+		return 0, err
+	}
+	if err := t.patchStatus(ctx, pod, endedStatus(pod, t.k.Clock.Now())); err != nil {
+		return 0, err
+	}
+	err := t.k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return done, nil
+	}
+	// A finalizer may keep the object: the worker ends when the API server says that the pod is gone.
+	return untilNews, err
+}
+
+// stopTime is how long the pod's containers take to end.
+func (t *podTable) stopTime(pod *corev1.Pod) time.Duration {
+	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
+	stop := t.k.PodStopTime
+	if seconds, err := strconv.Atoi(pod.Annotations[StopSecondsAnnotation]); err == nil {
+		stop = time.Duration(seconds) * time.Second
+	}
+	return min(stop, grace)
+}
+
+func runtimePod(pod *corev1.Pod) Pod {
+	return Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, HostNetwork: pod.Spec.HostNetwork}
+}

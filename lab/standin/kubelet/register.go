@@ -1,0 +1,196 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// lookPeriod is how often a kubelet that is not ready looks again.
+	lookPeriod = 500 * time.Millisecond
+	// registerLimit is the longest wait between two attempts to register.
+	registerLimit = 7 * time.Second
+)
+
+// keepNode registers the node, and reports its status whenever it changes and from time to time.
+func (k *kubelet) keepNode(ctx context.Context) {
+	seen := k.observe(ctx)
+	node, err := k.register(ctx, seen)
+	if err != nil {
+		return // ctx is done
+	}
+	k.infof("Successfully registered node %s", node.Name)
+	reported := k.Clock.Now().Add(-k.config.reportPeriod) // The first status is reported at once.
+	for {
+		seen = k.observe(ctx)
+		now := k.Clock.Now()
+		status := k.status(node.Status, seen, now)
+		if changed(node.Status, status) || now.Sub(reported) >= k.config.reportPeriod {
+			updated, err := k.report(ctx, node, status)
+			if err != nil {
+				k.errorf("Error updating node status, will retry: %v", err)
+			} else {
+				node, reported = updated, now
+			}
+		}
+		isReady := ready(seen).Status == corev1.ConditionTrue
+		k.network.set(isReady)
+		period := k.config.statusPeriod
+		if !isReady || changed(node.Status, status) {
+			period = lookPeriod
+		}
+		if !k.pause(ctx, period) {
+			return
+		}
+	}
+}
+
+// pause waits; false when ctx is done.
+func (k *kubelet) pause(ctx context.Context, d time.Duration) bool {
+	timer := k.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+func (k *kubelet) observe(ctx context.Context) observation {
+	var seen observation
+	seen.runtime, seen.runtimeErr = k.Process.Host.Probes.ContainerRuntime(ctx, k.config.runtimeEndpoint)
+	entries, err := k.Process.Host.Files.ReadDir(ctx, cniConfigDirectory)
+	if err != nil {
+		return seen
+	}
+	for _, entry := range entries {
+		name := strings.ToLower(entry.Name)
+		if !entry.Directory && (strings.HasSuffix(name, ".conf") || strings.HasSuffix(name, ".conflist") || strings.HasSuffix(name, ".json")) {
+			seen.network = true
+		}
+	}
+	return seen
+}
+
+// register tries until the API server takes the node, as the kubelet does, whatever the reason of the refusal.
+func (k *kubelet) register(ctx context.Context, seen observation) (*corev1.Node, error) {
+	for wait := 200 * time.Millisecond; ; wait = min(2*wait, registerLimit) {
+		node, err := k.tryRegister(ctx, k.node(seen))
+		if err == nil {
+			return node, nil
+		}
+		k.errorf("Unable to register node %q with API server: %v", k.config.nodeName, err)
+		if !k.pause(ctx, wait) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (k *kubelet) tryRegister(ctx context.Context, node *corev1.Node) (*corev1.Node, error) {
+	nodes := k.client.CoreV1().Nodes()
+	created, err := nodes.Create(ctx, node, metav1.CreateOptions{})
+	if err == nil || !apierrors.IsAlreadyExists(err) {
+		return created, err
+	}
+	existing, err := nodes.Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	// A node that is there keeps its taints; the kubelet corrects its default labels only.
+	wanted := existing.DeepCopy()
+	if wanted.Labels == nil {
+		wanted.Labels = map[string]string{}
+	}
+	maps.Copy(wanted.Labels, node.Labels)
+	if maps.Equal(wanted.Labels, existing.Labels) {
+		return existing, nil
+	}
+	patch, err := nodePatch(existing, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+}
+
+func (k *kubelet) report(ctx context.Context, node *corev1.Node, status corev1.NodeStatus) (*corev1.Node, error) {
+	wanted := node.DeepCopy()
+	wanted.Status = status
+	patch, err := nodePatch(node, wanted)
+	if err != nil {
+		return nil, err
+	}
+	updated, err := k.client.CoreV1().Nodes().PatchStatus(ctx, node.Name, patch)
+	if err != nil {
+		return nil, err
+	}
+	// The next patch is computed against what this kubelet wrote; what others write into the status is theirs.
+	updated.Status = status
+	return updated, nil
+}
+
+func nodePatch(before, after *corev1.Node) ([]byte, error) {
+	old, oldErr := json.Marshal(before)
+	current, newErr := json.Marshal(after)
+	if err := errors.Join(oldErr, newErr); err != nil {
+		return nil, fmt.Errorf("encode the node: %w", err)
+	}
+	return strategicpatch.CreateTwoWayMergePatch(old, current, &corev1.Node{})
+}
+
+// keepLease renews the node's lease at a quarter of its duration.
+func (k *kubelet) keepLease(ctx context.Context) {
+	period := time.Duration(k.config.leaseSeconds) * time.Second / 4
+	for {
+		if err := k.renewLease(ctx); err != nil && ctx.Err() == nil {
+			k.errorf("Failed to ensure lease exists, will retry: %v", err)
+			if !k.pause(ctx, min(period, 7*time.Second)) {
+				return
+			}
+			continue
+		}
+		if !k.pause(ctx, period) {
+			return
+		}
+	}
+}
+
+func (k *kubelet) renewLease(ctx context.Context) error {
+	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease, err := leases.Get(ctx, k.config.nodeName, metav1.GetOptions{})
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return err
+	}
+	if missing {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName, Namespace: corev1.NamespaceNodeLease}}
+	}
+	lease.Spec.HolderIdentity = ptr.To(k.config.nodeName)
+	lease.Spec.LeaseDurationSeconds = ptr.To(k.config.leaseSeconds)
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(k.Clock.Now()))
+	if len(lease.OwnerReferences) == 0 {
+		// Without its node the lease is made all the same, and gets its owner with a later renewal.
+		if node, err := k.client.CoreV1().Nodes().Get(ctx, k.config.nodeName, metav1.GetOptions{}); err == nil {
+			lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+		}
+	}
+	if missing {
+		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	return err
+}

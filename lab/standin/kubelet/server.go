@@ -1,0 +1,147 @@
+package kubelet
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// server is port 10250.
+type server struct {
+	k        *kubelet
+	pods     *podTable
+	listener net.Listener
+	http     *http.Server
+}
+
+// listen opens the port, so that a taken one ends the kubelet at its start.
+func (k *kubelet) listen(ctx context.Context, serving *serving, pods *podTable) (*server, error) {
+	listener, err := k.Process.Listen(k.config.port)
+	if err != nil {
+		return nil, fmt.Errorf("failed to listen and serve on port %d: %w", k.config.port, err)
+	}
+	s := &server{k: k, pods: pods}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("GET /pods", s.listPods)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	s.http = &http.Server{
+		Handler:           s.authorized(mux),
+		ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog:          log.New(logWriter{k}, "", 0),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	s.listener = tls.NewListener(listener, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		ClientAuth:     tls.RequestClientCert,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return serving.certificate() },
+	})
+	return s, nil
+}
+
+// run serves until ctx is done.
+func (s *server) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { s.http.Close() })
+	defer stop()
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+		s.k.errorf("Failed to serve: %v", err)
+	}
+}
+
+// authorized lets a request pass whose client certificate is of the cluster's CA and whom the API server allows it.
+func (s *server) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, groups, err := s.authenticate(r)
+		if err != nil {
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
+		if s.k.config.authorize {
+			allowed, err := s.authorize(r, user, groups)
+			if err != nil {
+				s.k.errorf("Authorization error: user=%s: %v", user, err)
+				http.Error(w, "Authorization error", http.StatusInternalServerError)
+				return
+			}
+			if !allowed {
+				http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=%s)", user, "get", subresource(r)), http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) authenticate(r *http.Request) (user string, groups []string, err error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || s.k.config.clientCA == nil {
+		if s.k.config.anonymous {
+			return "system:anonymous", []string{"system:unauthenticated"}, nil
+		}
+		return "", nil, errors.New("no client certificate")
+	}
+	intermediates := x509.NewCertPool()
+	for _, c := range r.TLS.PeerCertificates[1:] {
+		intermediates.AddCert(c)
+	}
+	leaf := r.TLS.PeerCertificates[0]
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: s.k.config.clientCA, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return leaf.Subject.CommonName, append(leaf.Subject.Organization, "system:authenticated"), err
+}
+
+func (s *server) authorize(r *http.Request, user string, groups []string) (bool, error) {
+	review, err := s.k.client.AuthorizationV1().SubjectAccessReviews().Create(r.Context(), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, Groups: groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "get", Version: "v1", Resource: "nodes", Subresource: subresource(r), Name: s.k.config.nodeName,
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+func subresource(r *http.Request) string {
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); path {
+	case "/healthz":
+		return "healthz"
+	case "/pods":
+		return "pods"
+	default:
+		return "proxy"
+	}
+}
+
+func (s *server) listPods(w http.ResponseWriter, _ *http.Request) {
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: s.pods.list()}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(list); err != nil {
+		s.k.errorf("Failed to write the pod list: %v", err)
+	}
+}
+
+// logWriter turns lines of the HTTP server into lines of the kubelet's log.
+type logWriter struct{ k *kubelet }
+
+func (w logWriter) Write(b []byte) (int, error) {
+	w.k.infof("%s", bytes.TrimSpace(b))
+	return len(b), nil
+}

@@ -1,0 +1,139 @@
+// Package standin holds the programs that simulated Windows hosts run instead of the executables of a Windows node: they read the
+// real command lines and configuration files, fail where the real ones fail, and answer what the real ones answer.
+package standin
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"hash/maphash"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/payload"
+)
+
+// Options are what the programs need of their surroundings. The zero value of a field means its default.
+type Options struct {
+	// Clock is for heartbeats, grace periods and retries. Default: the real one. Certificates follow the real one always.
+	Clock clock.WithTicker
+	// Dial opens connections to the API server. Default: as the operating system does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Agent is what wicd.exe does. Default: such an executable cannot be run.
+	Agent func(version string) fake.Program
+	// AgentVersion is the version of a wicd.exe that is not a stand-in.
+	AgentVersion string
+	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Default: a second.
+	PodStopTime time.Duration
+}
+
+// program is what a stand-in does, knowing what it stands for.
+type program func(ctx context.Context, p *fake.Process, e payload.Executable) int
+
+// Programs finds the programs of all hosts that share the table.
+func Programs(options Options) fake.ProgramTable {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{}, runtimes: map[*fake.Machine]*containerRuntime{}}
+	t.programs = map[string]program{
+		"containerd.exe":                t.containerd,
+		"containerd-shim-runhcs-v1.exe": printVersion,
+		"kubelet.exe":                   t.kubelet,
+		"kube-proxy.exe":                t.kubeProxy,
+		"kube-log-runner.exe":           t.kubeLogRunner,
+		"win-overlay.exe":               printVersion,
+		"win-bridge.exe":                printVersion,
+		"host-local.exe":                printVersion,
+		"hybrid-overlay-node.exe":       t.hybridOverlay,
+		"windows_exporter.exe":          t.exporter,
+		"csi-proxy.exe":                 t.csiProxy,
+		"azure-cloud-node-manager.exe":  t.cloudNodeManager,
+		"ecr-credential-provider.exe":   printVersion,
+	}
+	return t.find
+}
+
+type table struct {
+	Options
+	programs map[string]program
+	seed     maphash.Seed
+
+	mu       sync.Mutex
+	agents   map[uint64]error // whether executables that are no stand-in are the agent
+	runtimes map[*fake.Machine]*containerRuntime
+}
+
+// find is the program table.
+func (t *table) find(content []byte) (fake.Program, error) {
+	e, err := payload.ReadExecutable(content)
+	if err != nil {
+		if agentErr := t.isAgent(content); agentErr != nil {
+			return nil, fmt.Errorf("%w, nor is it the agent: %w", err, agentErr)
+		}
+		e = payload.Executable{Component: "wicd", File: "wicd.exe", Version: t.AgentVersion}
+	}
+	if e.File == "wicd.exe" {
+		if t.Agent == nil {
+			return nil, fmt.Errorf("this lab has no agent to run for wicd.exe: set Options.Agent")
+		}
+		return t.Agent(e.Version), nil
+	}
+	run, ok := t.programs[e.File]
+	if !ok {
+		return nil, fmt.Errorf("the lab does not know what %s of %s does", e.File, e.Component)
+	}
+	return func(ctx context.Context, p *fake.Process) int {
+		if slices.Equal(p.Args, []string{"--version"}) {
+			return printVersion(ctx, p, e)
+		}
+		return run(ctx, p, e)
+	}, nil
+}
+
+// isAgent tells whether an executable is the agent by its build information. The answer is kept, because fifty hosts run the same
+// file many times.
+func (t *table) isAgent(content []byte) error {
+	sum := maphash.Bytes(t.seed, content)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err, known := t.agents[sum]
+	if !known {
+		info, readErr := buildinfo.Read(bytes.NewReader(content))
+		switch {
+		case readErr != nil:
+			err = fmt.Errorf("read its build information: %w", readErr)
+		case info.Path != payload.AgentPackage:
+			err = fmt.Errorf("it is %s", info.Path)
+		}
+		t.agents[sum] = err
+	}
+	return err
+}
+
+func printVersion(_ context.Context, p *fake.Process, e payload.Executable) int {
+	fmt.Fprintf(p.Stdout, "%s %s\r\n", e.File, e.Version)
+	return 0
+}
+
+// fail writes why a program ends early, and gives its exit code.
+func fail(p *fake.Process, format string, args ...any) int {
+	fmt.Fprintf(p.Stderr, format+"\r\n", args...)
+	return 1
+}
+
+// idle waits until the program is asked to stop.
+func idle(ctx context.Context) int {
+	<-ctx.Done()
+	return 0
+}
+
+// serviceFlag tells whether a program that runs as a service was told so. Without it the real one never answers the service
+// control manager, which ends it (error 1053).
+func serviceFlag(p *fake.Process, given bool) bool { return given || p.Service == "" }

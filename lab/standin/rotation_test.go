@@ -1,0 +1,118 @@
+package standin
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/certificate"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/klog/v2"
+)
+
+// age replaces the host's certificate by one that is due to be rotated.
+func (h *clusterHost) age() {
+	h.t.Helper()
+	signer, err := tls.LoadX509KeyPair(filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.crt"), filepath.Join(h.cluster.Dir, "pki", "kube-csr-signer.key"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(4711), Subject: pkix.Name{CommonName: "system:node:" + h.node, Organization: []string{"system:nodes"}},
+		NotBefore: time.Now().Add(-100 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, signer.Leaf, &key.PublicKey, signer.PrivateKey)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.RemoveAll(h.pki); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.MkdirAll(h.pki, 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	store, err := certificate.NewFileStoreWithLogger(klog.Logger{}, "kubelet-client", h.pki, h.pki, "", "")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := store.Update(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// requests are the node's requests for a new client certificate.
+func (h *clusterHost) requests(ctx context.Context) (count int) {
+	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0
+	}
+	for _, request := range list.Items {
+		if request.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && request.Spec.Username == "system:node:"+h.node {
+			count++
+		}
+	}
+	return count
+}
+
+// current is the content behind the file store's link.
+func (h *clusterHost) current(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(h.pki, "kubelet-client-current.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestKubeletRotatesItsCertificate(t *testing.T) {
+	t.Run("a certificate that is due is renewed in the file store, and the kubelet goes on with it", func(t *testing.T) {
+		h := joinable(t, "win-rotates", Options{})
+		h.age()
+		aged := h.current(t)
+		h.start("kubelet")
+		h.poll("the link leads to the next certificate", func(context.Context) (bool, error) { return h.current(t) != aged, nil })
+		h.poll("its connections are made anew", func(context.Context) (bool, error) {
+			return strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "Certificate rotation detected"), nil
+		})
+	})
+	t.Run("a current certificate that is a plain file and no link cannot be renewed", func(t *testing.T) {
+		h := joinable(t, "win-plain", Options{})
+		h.age()
+		current := filepath.Join(h.pki, "kubelet-client-current.pem")
+		content, err := os.ReadFile(current)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(current); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(current, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.start("kubelet")
+		h.poll("the failure is in the log", func(ctx context.Context) (bool, error) {
+			return h.requests(ctx) > 0 && strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "symlink"), nil
+		})
+	})
+}

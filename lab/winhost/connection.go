@@ -1,0 +1,185 @@
+package winhost
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// What OpenSSH for Windows does by default.
+const (
+	serverVersion   = "SSH-2.0-OpenSSH_for_Windows_8.1"
+	maxSessions     = 10 // open sessions of one connection
+	maxAuthTries    = 6
+	loginGraceTime  = 2 * time.Minute
+	keepMoreRequest = "no-more-sessions@openssh.com"
+)
+
+// MaxStartups is sshd_config's setting of that name: with Begin connections that are not logged in, RatePercent of the new ones
+// are dropped, and more and more up to all of them with Full.
+type MaxStartups struct{ Begin, RatePercent, Full int }
+
+// drops tells whether a new connection is dropped while others are waiting; dice is between 0 and 99.
+func (m MaxStartups) drops(waiting, dice int) bool {
+	switch {
+	case m.Begin == 0 || waiting < m.Begin:
+		return false
+	case waiting >= m.Full || m.RatePercent >= 100:
+		return true
+	}
+	chance := (100-m.RatePercent)*(waiting-m.Begin)/(m.Full-m.Begin) + m.RatePercent
+	return dice < chance
+}
+
+// connection is one SSH connection that has logged in.
+type connection struct {
+	host *Host
+	wire *wireConn
+	ssh  *ssh.ServerConn
+	// ctx is done when the connection is.
+	ctx context.Context
+
+	mu       sync.Mutex
+	sessions int
+}
+
+// serve serves one connection to its end.
+func (h *Host) serve(ctx context.Context, wire *wireConn) {
+	if !h.machine.Admits(22) {
+		return // the machine's firewall drops it
+	}
+	waiting := int(h.logins.Add(1)) - 1
+	loggedIn := sync.OnceFunc(func() { h.logins.Add(-1) })
+	defer loggedIn()
+	if h.options.MaxStartups.drops(waiting, h.dice()) {
+		h.journal(KindSSHD, "dropped a connection past MaxStartups")
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if h.faults.hold(wire.open, HangBeforeBanner) != nil {
+		return
+	}
+	inTime := h.limitLogin(ctx, wire)
+	server, channels, requests, err := h.handshake(wire)
+	inTime()
+	if err != nil {
+		h.journal(KindLogin, fmt.Sprintf("failed from %s: %v", wire.RemoteAddr(), err))
+		return
+	}
+	loggedIn()
+	wire.loggedIn.Store(true)
+	h.journal(KindLogin, fmt.Sprintf("accepted publickey of %s from %s", server.User(), wire.RemoteAddr()))
+	c := &connection{host: h, wire: wire, ssh: server, ctx: ctx}
+	go func() {
+		_ = server.Wait() // why it ended makes no difference
+		cancel()
+	}()
+	go c.answer(requests)
+	c.accept(channels)
+}
+
+// limitLogin ends a connection that does not log in in time.
+func (h *Host) limitLogin(ctx context.Context, wire net.Conn) (inTime func()) {
+	timer := h.clock.NewTimer(loginGraceTime)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			_ = wire.Close() // that is the point
+		case <-ctx.Done():
+		}
+	}()
+	return cancel
+}
+
+func (h *Host) handshake(wire net.Conn) (*ssh.ServerConn, <-chan ssh.NewChannel, <-chan *ssh.Request, error) {
+	config := &ssh.ServerConfig{
+		ServerVersion: serverVersion, MaxAuthTries: maxAuthTries,
+		PublicKeyCallback: func(user ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			return nil, h.authorize(user.User(), key)
+		},
+		BannerCallback: func(ssh.ConnMetadata) string {
+			if noise := h.faults.find(NoiseBeforeOutput); noise != nil {
+				return "Authorized access only.\r\n"
+			}
+			return ""
+		},
+	}
+	key, err := h.hostKey()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	config.AddHostKey(key)
+	return ssh.NewServerConn(wire, config)
+}
+
+func (h *Host) dice() int {
+	if h.options.MaxStartups.Begin == 0 {
+		return 0
+	}
+	var b [4]byte
+	if _, err := h.options.Rand.Read(b[:]); err != nil {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(b[:]) % 100)
+}
+
+// answer answers global requests: keepalives with a failure, which is an answer too, as OpenSSH does.
+func (c *connection) answer(requests <-chan *ssh.Request) {
+	for request := range requests {
+		if request.WantReply {
+			_ = request.Reply(request.Type == keepMoreRequest, nil) // the connection may be gone
+		}
+	}
+}
+
+// accept opens the sessions that the client asks for.
+func (c *connection) accept(channels <-chan ssh.NewChannel) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for channel := range channels {
+		if reason, refusal := c.refuse(channel.ChannelType()); refusal != "" {
+			_ = channel.Reject(reason, refusal) // the connection may be gone
+			continue
+		}
+		opened, requests, err := channel.Accept()
+		if err != nil {
+			c.closed()
+			continue
+		}
+		session := newSession(c, opened)
+		group.Go(func() {
+			defer c.closed()
+			session.serve(requests)
+		})
+	}
+}
+
+// refuse counts a session that may be opened, and says why any other channel may not.
+func (c *connection) refuse(kind string) (ssh.RejectionReason, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case kind == "direct-tcpip":
+		return ssh.Prohibited, "administratively prohibited"
+	case kind != "session":
+		return ssh.UnknownChannelType, "unknown channel type"
+	case c.sessions >= maxSessions:
+		return ssh.ConnectionFailed, "open failed"
+	}
+	c.sessions++
+	return 0, ""
+}
+
+func (c *connection) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions--
+}

@@ -1,0 +1,110 @@
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// agentName is the program that AgentBlocked blocks.
+const agentName = "wicd.exe"
+
+// command is what belongs to a command line beside what its shell makes of it.
+type command struct {
+	line           string
+	user           string
+	client         net.Addr
+	stdout, stderr io.Writer
+}
+
+// shell is the default shell in force.
+func (h *Host) shell() Shell {
+	switch {
+	case h.faults.find(PowerShellDefaultShell) != nil:
+		return PowerShell
+	case h.faults.find(BashDefaultShell) != nil:
+		return Bash
+	}
+	return h.options.Shell
+}
+
+// execute runs the program of an action and returns the shell's exit code.
+func (h *Host) execute(ctx context.Context, shell Shell, action action, c command) int {
+	rules := shell.rules()
+	failed := func(failure failure) int {
+		message, code := rules.explain(failure, action.program)
+		_, _ = io.WriteString(c.stderr, message) // the client may be gone
+		return code
+	}
+	if forbidden(action.program) {
+		h.journal(KindForbidden, fmt.Sprintf("%s: %s", action.program, c.line))
+		return failed(notFound)
+	}
+	path, err := h.find(action.program)
+	if err != nil {
+		return failed(h.whyMissing(action.program))
+	}
+	if h.faults.find(AgentBlocked) != nil && strings.HasSuffix(strings.ToLower(path), `\`+agentName) {
+		h.journal(KindSSHD, "blocked "+path)
+		return failed(accessDenied)
+	}
+	code, err := h.machine.Exec(ctx, fake.ExecRequest{
+		Path: path, Args: action.args, Environ: h.loginEnvironment(c), Stdout: c.stdout, Stderr: c.stderr,
+	})
+	switch {
+	case errors.Is(err, fake.ErrNotExecutable):
+		return failed(notExecutable)
+	case errors.Is(err, host.ErrNotExist):
+		return failed(notFound) // removed just now
+	case errors.Is(err, fs.ErrPermission):
+		return failed(accessDenied)
+	case err != nil:
+		return rules.exitCode(1) // killed: TerminateProcess leaves a 1
+	}
+	return rules.exitCode(code)
+}
+
+// find finds a program as a shell does: a relative path leads nowhere, since the session is in the user's own folder.
+func (h *Host) find(program string) (string, error) {
+	program = strings.ReplaceAll(program, "/", `\`)
+	if strings.Contains(program, `\`) && (len(program) < 3 || program[1] != ':') {
+		return "", host.ErrNotExist
+	}
+	path, err := h.machine.LookPath(program)
+	if err != nil {
+		return "", err
+	}
+	for _, extension := range []string{".exe", ".com"} {
+		if strings.HasSuffix(strings.ToLower(path), extension) {
+			return path, nil
+		}
+	}
+	return "", host.ErrNotExist
+}
+
+// whyMissing tells apart what the shells tell apart.
+func (h *Host) whyMissing(program string) failure {
+	end := strings.LastIndexByte(program, '\\')
+	if end <= len(`C:`) {
+		return notFound
+	}
+	if _, err := h.machine.Drive().Stat(program[:end]); err != nil {
+		return folderNotFound
+	}
+	return notFound
+}
+
+func (h *Host) loginEnvironment(c command) map[string]string {
+	env := h.userEnvironment(c.user)
+	if address, port, err := net.SplitHostPort(c.client.String()); err == nil {
+		env["SSH_CLIENT"] = address + " " + port + " 22"
+	}
+	return env
+}

@@ -1,0 +1,75 @@
+package winhost
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// commandOutput is what a command writes to, and where a fault cuts the connection in the middle of it.
+type commandOutput struct {
+	host    *Host
+	wire    *wireConn
+	line    string
+	channel io.Writer
+	kill    context.CancelFunc // ends the command
+
+	mu      sync.Mutex
+	written int64
+}
+
+// Write implements io.Writer. What is written when the cut comes still arrives. When its session is gone, a command that will be
+// killed can still write, since the server reads its output until it has killed it; one that lives on has a broken pipe.
+func (o *commandOutput) Write(b []byte) (int, error) {
+	n, err := o.channel.Write(b)
+	survives := o.host.faults.find(VerbSurvivesSession) != nil
+	if err != nil && !survives {
+		n, err = len(b), nil
+	}
+	o.mu.Lock()
+	o.written += int64(n)
+	written := o.written
+	o.mu.Unlock()
+	if o.host.faults.cutsCommand(o.line, written) {
+		o.cut(survives)
+	}
+	return n, err
+}
+
+// cut cuts the connection. Unless the command survives, it does nothing any more behind this write.
+func (o *commandOutput) cut(survives bool) {
+	before := endedProcesses(o.host.machine)
+	_ = o.wire.Close() // that is the point
+	if survives {
+		return
+	}
+	o.kill()
+	// An error means that the server was stopped, which ends the command as well.
+	_ = o.host.machine.WaitFor(o.host.running, func(m *fake.Machine) bool { return endedProcesses(m) > before })
+}
+
+func endedProcesses(m *fake.Machine) int {
+	return len(m.Journal().Entries(func(entry fake.Entry) bool {
+		return entry.Kind == fake.KindProcess && !strings.HasPrefix(entry.Detail, "start ")
+	}))
+}
+
+// cutsCommand tells, once, that the connection of a command is to be cut after this much of its output.
+func (f *faults) cutsCommand(line string, written int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, each := range f.active {
+		switch {
+		case each.fault != VerbKilledWithSession && each.fault != VerbSurvivesSession:
+		case each.fault == VerbSurvivesSession && each.parameters.Bytes == 0: // cuts nothing itself
+		case each.spent || written == 0 || written < each.parameters.Bytes || !strings.Contains(line, each.parameters.Command):
+		default:
+			each.spent = true
+			return true
+		}
+	}
+	return false
+}

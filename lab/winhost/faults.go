@@ -1,0 +1,208 @@
+package winhost
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Fault names a way in which a host goes wrong.
+type Fault string
+
+// The faults. What Parameters mean to each is said in its description.
+const (
+	RefuseConnection       Fault = "refuse-connection"
+	HangBeforeBanner       Fault = "hang-before-banner"
+	HangAfterAuth          Fault = "hang-after-auth"
+	CutAfterBytes          Fault = "cut-after-bytes"
+	SlowLink               Fault = "slow-link"
+	ChangedHostKey         Fault = "changed-host-key"
+	RejectKey              Fault = "reject-key"
+	DiskFull               Fault = "disk-full"
+	ServiceFailsToStart    Fault = "service-fails-to-start"
+	VerbKilledWithSession  Fault = "verb-killed-with-session"
+	VerbSurvivesSession    Fault = "verb-survives-session"
+	NoiseBeforeOutput      Fault = "noise-before-output"
+	PowerShellDefaultShell Fault = "powershell-default-shell"
+	BashDefaultShell       Fault = "bash-default-shell"
+	SlowBoot               Fault = "slow-boot"
+	AgentBlocked           Fault = "agent-blocked"
+)
+
+// Parameters say how bad a fault is. What a fault does not use is ignored.
+type Parameters struct {
+	Bytes          int64         // where to cut; how much is left of a disk
+	Latency        time.Duration // round trip of a slow link
+	BytesPerSecond int64         // of a slow link
+	Duration       time.Duration // of a slow boot
+	Service        string        // that does not start
+	ExitCode       int           // of that service; default 1
+	Command        string        // faults of a command meet only command lines that contain this
+	Text           string        // noise; default: some
+}
+
+// faultKind is what a fault is in words, an example of its parameters, and what injecting it does beside being active.
+type faultKind struct {
+	fault       Fault
+	description string
+	example     Parameters
+	inject      func(h *Host, active *activeFault) (undo func(), err error)
+}
+
+var faultKinds = []faultKind{
+	{RefuseConnection, "nothing listens on port 22", Parameters{}, (*Host).injectRefusal},
+	{HangBeforeBanner, "the SSH server accepts connections and says nothing", Parameters{}, (*Host).injectCut},
+	{HangAfterAuth, "after the login, nothing comes from the host any more; connections that there are hang too", Parameters{}, nil},
+	{CutAfterBytes, "the connection is cut once, when Bytes more bytes have passed in both directions together",
+		Parameters{Bytes: 1 << 20}, nil},
+	{SlowLink, "the line has a round trip of Latency and takes BytesPerSecond",
+		Parameters{Latency: 2 * time.Second, BytesPerSecond: 64 << 10}, (*Host).injectSlowLink},
+	{ChangedHostKey, "the host shows another host key than before", Parameters{}, (*Host).injectHostKey},
+	{RejectKey, "the operator's key is not authorised", Parameters{}, (*Host).injectCut},
+	{DiskFull, "only Bytes bytes are free on C:", Parameters{Bytes: 64 << 10}, (*Host).injectDiskFull},
+	{ServiceFailsToStart, "the service Service ends with ExitCode whenever it is started",
+		Parameters{Service: "containerd", ExitCode: 1}, (*Host).injectServiceFailure},
+	{VerbKilledWithSession, "the connection is cut once, when a command that contains Command has put out Bytes bytes, and the " +
+		"command is killed with it", Parameters{Command: "apply", Bytes: 1}, nil},
+	{VerbSurvivesSession, "commands live on when their session ends; with Bytes, the connection is cut once as above",
+		Parameters{Command: "apply", Bytes: 1}, nil},
+	{NoiseBeforeOutput, "Text comes before the output of each command", Parameters{Text: defaultNoise}, nil},
+	{PowerShellDefaultShell, "the default shell is PowerShell", Parameters{}, nil},
+	{BashDefaultShell, "the default shell is bash", Parameters{}, nil},
+	{SlowBoot, "the SSH server listens Duration later after each boot", Parameters{Duration: 5 * time.Minute}, nil},
+	{AgentBlocked, "a security product refuses to run wicd.exe", Parameters{}, nil},
+}
+
+// defaultNoise is what login scripts and AutoRun commands print, with the byte order mark of a UTF-16 program.
+const defaultNoise = "\xff\xfeActive code page: 437\r\n*** Property of Example Corp. ***\r\n{\"not\": \"ours\"}\r\n\r\n"
+
+// AllFaults are all faults there are.
+func AllFaults() []Fault {
+	faults := make([]Fault, len(faultKinds))
+	for i, kind := range faultKinds {
+		faults[i] = kind.fault
+	}
+	return faults
+}
+
+func (f Fault) kind() faultKind {
+	i := slices.IndexFunc(faultKinds, func(kind faultKind) bool { return kind.fault == f })
+	if i < 0 {
+		panic(fmt.Sprintf("there is no fault %q; see AllFaults", f))
+	}
+	return faultKinds[i]
+}
+
+// ParseFault finds a fault by its name.
+func ParseFault(name string) (Fault, error) {
+	if !slices.Contains(AllFaults(), Fault(name)) {
+		return "", fmt.Errorf("there is no fault %q; there are %v", name, AllFaults())
+	}
+	return Fault(name), nil
+}
+
+// Description is the fault in words.
+func (f Fault) Description() string { return f.kind().description }
+
+// Example is a choice of parameters that shows the fault.
+func (f Fault) Example() Parameters { return f.kind().example }
+
+// Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics for a name
+// that is no fault, and when the host's drive or randomness fails.
+func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
+	kind := fault.kind()
+	active := &activeFault{fault: fault, parameters: parameters, left: parameters.Bytes, cleared: make(chan struct{})}
+	inject := kind.inject
+	if inject == nil {
+		inject = (*Host).injectQuietly
+	}
+	undo, err := inject(h, active)
+	if err != nil {
+		panic(fmt.Sprintf("inject %s into %s: %v", fault, h.machine.Name(), err))
+	}
+	return sync.OnceFunc(func() {
+		h.faults.remove(active)
+		undo()
+	})
+}
+
+// activeFault is a fault that was injected.
+type activeFault struct {
+	fault      Fault
+	parameters Parameters
+	hostKey    ssh.Signer
+	cleared    chan struct{}
+
+	left  int64 // bytes to go until the cut
+	spent bool  // a cut that happens once has happened
+}
+
+// faults are those that are active on a host, the latest last.
+type faults struct {
+	mu     sync.Mutex
+	active []*activeFault
+}
+
+func (f *faults) add(fault *activeFault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.active = append(f.active, fault)
+}
+
+func (f *faults) remove(fault *activeFault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.active = slices.DeleteFunc(f.active, func(each *activeFault) bool { return each == fault })
+	close(fault.cleared)
+}
+
+// find is the fault if it is active, else nil.
+func (f *faults) find(fault Fault) *activeFault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.latest(fault)
+}
+
+func (f *faults) latest(fault Fault) *activeFault {
+	for _, each := range slices.Backward(f.active) {
+		if each.fault == fault {
+			return each
+		}
+	}
+	return nil
+}
+
+// hold waits while the fault is active. It returns an error when ctx is done before.
+func (f *faults) hold(ctx context.Context, fault Fault) error {
+	for {
+		active := f.find(fault)
+		if active == nil {
+			return ctx.Err()
+		}
+		select {
+		case <-active.cleared:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// allow tells how many of n bytes may pass before the connection is cut; all of them without a cut.
+func (f *faults) allow(n int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cut := f.latest(CutAfterBytes)
+	if cut == nil || cut.spent {
+		return n
+	}
+	if int64(n) <= cut.left {
+		cut.left -= int64(n)
+		return n
+	}
+	cut.spent = true
+	return int(cut.left)
+}

@@ -1,0 +1,59 @@
+package winhost
+
+import (
+	"cmp"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// injectQuietly is for faults that work by being active.
+func (h *Host) injectQuietly(active *activeFault) (undo func(), err error) {
+	h.faults.add(active)
+	return func() {}, nil
+}
+
+// injectCut also cuts the connections that there are, so that the next contact meets the fault.
+func (h *Host) injectCut(active *activeFault) (undo func(), err error) {
+	h.faults.add(active)
+	h.CutConnections()
+	return func() {}, nil
+}
+
+func (h *Host) injectRefusal(active *activeFault) (undo func(), err error) {
+	h.faults.add(active)
+	h.mu.Lock()
+	h.closeListener()
+	h.mu.Unlock()
+	h.CutConnections()
+	return h.relisten, nil
+}
+
+func (h *Host) injectSlowLink(active *activeFault) (undo func(), err error) {
+	h.slow.Set(LinkProperties{RoundTrip: active.parameters.Latency, BytesPerSecond: active.parameters.BytesPerSecond})
+	h.faults.add(active)
+	h.CutConnections()
+	return func() { h.slow.Set(LinkProperties{}) }, nil
+}
+
+func (h *Host) injectHostKey(active *activeFault) (undo func(), err error) {
+	key, err := newHostKey(h.options.Rand)
+	if err != nil {
+		return nil, err
+	}
+	if active.hostKey, err = ssh.NewSignerFromKey(key); err != nil {
+		return nil, err
+	}
+	h.faults.add(active)
+	h.CutConnections()
+	return h.CutConnections, nil
+}
+
+func (h *Host) injectDiskFull(active *activeFault) (undo func(), err error) {
+	h.faults.add(active)
+	return h.machine.DiskFull(active.parameters.Bytes), nil
+}
+
+func (h *Host) injectServiceFailure(active *activeFault) (undo func(), err error) {
+	h.faults.add(active)
+	return h.machine.ServiceFailsToStart(active.parameters.Service, cmp.Or(active.parameters.ExitCode, 1)), nil
+}

@@ -1,0 +1,288 @@
+package winhost_test
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// endings are the processes that have ended, as the journal has it.
+func (l *lab) endings() []string {
+	var endings []string
+	for _, detail := range l.details(fake.KindProcess) {
+		if !strings.HasPrefix(detail, "start ") && strings.Contains(detail, `C:\k\`) {
+			endings = append(endings, detail)
+		}
+	}
+	return endings
+}
+
+func TestFaultsOfTheConnection(t *testing.T) {
+	silent := func(t *testing.T, l *lab) {
+		t.Helper()
+		conn, err := l.network.DialContext(t.Context(), "tcp", hostAddress+":22")
+		must(t, err)
+		defer func() { _ = conn.Close() }()
+		must(t, conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+		if n, err := conn.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read %d bytes, %v", n, err)
+		}
+	}
+	works := func(t *testing.T, l *lab) {
+		t.Helper()
+		if out, _, _ := l.run("echo well"); !strings.HasSuffix(out, "well\r\n") {
+			t.Errorf("after it was mended: %q", out)
+		}
+	}
+	t.Run("refuse-connection", func(t *testing.T) { // R-068
+		l := newLab(t)
+		old := l.dial()
+		mend := l.host.Inject(winhost.RefuseConnection, winhost.Parameters{})
+		_ = old.Wait() // it is cut
+		if _, err := l.dialAs("Administrator", l.key); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("got %v", err)
+		}
+		mend()
+		works(t, l)
+	})
+	t.Run("hang-before-banner", func(t *testing.T) {
+		l := newLab(t)
+		mend := l.host.Inject(winhost.HangBeforeBanner, winhost.Parameters{})
+		silent(t, l)
+		mend()
+		works(t, l)
+	})
+	t.Run("hang-after-auth", func(t *testing.T) {
+		l := newLab(t)
+		mend := l.host.Inject(winhost.HangAfterAuth, winhost.Parameters{})
+		client := l.dial()
+		answered := make(chan error, 1)
+		go func() {
+			_, _, err := client.SendRequest("keepalive@openssh.com", true, nil)
+			answered <- err
+		}()
+		select {
+		case err := <-answered:
+			t.Errorf("it answered: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		mend()
+		if err := <-answered; err != nil {
+			t.Errorf("after it was mended: %v", err)
+		}
+		works(t, l)
+	})
+	t.Run("cut-after-bytes", func(t *testing.T) {
+		l := newLab(t)
+		client := l.sftp()
+		l.host.Inject(winhost.CutAfterBytes, winhost.Parameters{Bytes: 1 << 20})
+		if err := upload(client, "/C:/k/payload", randomBytes(2<<20)); err == nil {
+			t.Error("the upload went through")
+		}
+		received, sent := l.host.Traffic()
+		l.eventually("a part of the file stays", func(m *fake.Machine) bool {
+			info, err := m.Drive().Stat(`C:\k\payload`)
+			return err == nil && info.Size > 0 && info.Size < 1<<20
+		})
+		if total := received + sent; total < 1<<20 || total > 1<<20+1<<14 {
+			t.Errorf("%d bytes passed", total)
+		}
+		must(t, upload(l.sftp(), "/C:/k/payload", randomBytes(2<<20))) // it is cut once only
+	})
+	t.Run("slow-link", func(t *testing.T) {
+		l := newLab(t)
+		mend := l.host.Inject(winhost.SlowLink, winhost.Parameters{Latency: 30 * time.Millisecond})
+		began := time.Now()
+		l.run("echo slow")
+		if took := time.Since(began); took < 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		mend()
+		works(t, l)
+	})
+	t.Run("changed-host-key", func(t *testing.T) {
+		l := newLab(t)
+		before, err := l.host.HostKey()
+		must(t, err)
+		mend := l.host.Inject(winhost.ChangedHostKey, winhost.Parameters{})
+		changed, err := l.host.HostKey()
+		must(t, err)
+		mend()
+		after, err := l.host.HostKey()
+		must(t, err)
+		if b, c, a := ssh.FingerprintSHA256(before), ssh.FingerprintSHA256(changed), ssh.FingerprintSHA256(after); b == c || a != b {
+			t.Errorf("%s, %s, %s", b, c, a)
+		}
+		works(t, l)
+	})
+	t.Run("reject-key", func(t *testing.T) { // R-071
+		l := newLab(t)
+		mend := l.host.Inject(winhost.RejectKey, winhost.Parameters{})
+		if _, err := l.dialAs("Administrator", l.key); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
+			t.Errorf("got %v", err)
+		}
+		mend()
+		works(t, l)
+	})
+}
+
+func TestFaultsOfCommands(t *testing.T) {
+	start := func(t *testing.T, l *lab, line string) (lost error) {
+		t.Helper()
+		session, err := l.dial().NewSession()
+		must(t, err)
+		stdout, err := session.StdoutPipe()
+		must(t, err)
+		must(t, session.Start(line))
+		lines := bufio.NewScanner(stdout)
+		for lines.Scan() {
+		}
+		return session.Wait()
+	}
+	var missing *ssh.ExitMissingError
+	t.Run("verb-killed-with-session", func(t *testing.T) {
+		l := newLab(t)
+		l.host.Inject(winhost.VerbKilledWithSession, winhost.Parameters{Command: "apply", Bytes: 100})
+		if err := start(t, l, `C:\k\work.exe apply`); !errors.As(err, &missing) {
+			t.Errorf("got %v", err)
+		}
+		l.eventually("the command is killed", func(*fake.Machine) bool {
+			return len(l.endings()) == 1 && strings.HasPrefix(l.endings()[0], "killed")
+		})
+		if _, err := l.machine.Drive().Stat(`C:\k\done`); err == nil {
+			t.Error("the command lived on")
+		}
+	})
+	t.Run("verb-survives-session", func(t *testing.T) {
+		l := newLab(t)
+		l.host.Inject(winhost.VerbSurvivesSession, winhost.Parameters{Bytes: 100})
+		if err := start(t, l, `C:\k\work.exe apply`); !errors.As(err, &missing) {
+			t.Errorf("got %v", err)
+		}
+		l.eventually("the command ends its work", func(m *fake.Machine) bool {
+			_, err := m.Drive().Stat(`C:\k\done`)
+			return err == nil
+		})
+	})
+	t.Run("a command ends when its session is closed", func(t *testing.T) {
+		l := newLab(t)
+		client := l.dial()
+		session, err := client.NewSession()
+		must(t, err)
+		must(t, session.Start(`C:\k\wait.exe`))
+		l.eventually("it runs", func(m *fake.Machine) bool { return m.Journal().Count(fake.KindExec) == 1 })
+		must(t, session.Close())
+		l.eventually("it is killed", func(*fake.Machine) bool { return len(l.endings()) == 1 })
+	})
+	t.Run("noise-before-output", func(t *testing.T) {
+		l := newLab(t)
+		mend := l.host.Inject(winhost.NoiseBeforeOutput, winhost.NoiseBeforeOutput.Example())
+		out, _, _ := l.run(`C:\k\print.exe a`)
+		if !strings.HasPrefix(out, "\xff\xfe") || !strings.HasSuffix(out, "\r\n[\"a\"]\n") {
+			t.Errorf("got %q", out)
+		}
+		mend()
+		if out, _, _ := l.run(`C:\k\print.exe a`); out != "[\"a\"]\n" {
+			t.Errorf("after it was mended: %q", out)
+		}
+	})
+	t.Run("agent-blocked", func(t *testing.T) {
+		l := newLab(t)
+		mend := l.host.Inject(winhost.AgentBlocked, winhost.Parameters{})
+		if _, errs, code := l.run(agentPath + " facts"); errs != "Access is denied.\r\n" || code != 1 {
+			t.Errorf("got %q, exit %d", errs, code)
+		}
+		if _, _, code := l.run(`C:\k\print.exe`); code != 0 {
+			t.Errorf("another program: exit %d", code)
+		}
+		mend()
+		if _, _, code := l.run(agentPath + " facts"); code != 0 {
+			t.Errorf("after it was mended: exit %d", code)
+		}
+	})
+	t.Run("powershell-default-shell and bash-default-shell", func(t *testing.T) { // R-069
+		l := newLab(t)
+		mend := l.host.Inject(winhost.PowerShellDefaultShell, winhost.Parameters{})
+		if out, _, _ := l.run("echo %OS%"); out != "%OS%\r\n" {
+			t.Errorf("PowerShell: %q", out)
+		}
+		mend()
+		mend = l.host.Inject(winhost.BashDefaultShell, winhost.Parameters{})
+		if out, _, _ := l.run("echo %OS%"); out != "%OS%\n" {
+			t.Errorf("bash: %q", out)
+		}
+		mend()
+		if out, _, _ := l.run("echo %OS%"); out != "Windows_NT\r\n" {
+			t.Errorf("cmd: %q", out)
+		}
+	})
+}
+
+func TestFaultsOfTheMachine(t *testing.T) {
+	t.Run("service-fails-to-start", func(t *testing.T) {
+		l := newLab(t)
+		services := l.machine.Host().Services
+		mend := l.host.Inject(winhost.ServiceFailsToStart, winhost.Parameters{Service: "W32Time", ExitCode: 5})
+		if err := services.Start(t.Context(), "W32Time"); err == nil {
+			t.Error("it starts")
+		}
+		mend()
+		must(t, services.Start(t.Context(), "W32Time"))
+	})
+	t.Run("slow-boot", func(t *testing.T) {
+		clock := clocktesting.NewFakeClock(time.Now())
+		l := newLab(t, func(o *winhost.Options) { o.Clock = clock })
+		l.machine.PowerOff()
+		l.host.Inject(winhost.SlowBoot, winhost.Parameters{Duration: time.Minute})
+		must(t, l.machine.Boot(t.Context()))
+		clock.Step(59 * time.Second)
+		if _, err := l.dialAs("Administrator", l.key); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("too early: %v", err)
+		}
+		clock.Step(time.Second)
+		l.eventually("it listens", func(*fake.Machine) bool { return len(l.details(winhost.KindSSHD)) == 3 })
+		l.dial()
+	})
+	t.Run("a firewall rule against SSH", func(t *testing.T) {
+		l := newLab(t)
+		rule := host.FirewallRule{Name: "block", DisplayName: "Block", Protocol: "TCP", LocalPort: 22, Enabled: true}
+		must(t, l.machine.Host().Firewall.SetRule(t.Context(), rule))
+		if _, err := l.dialAs("Administrator", l.key); err == nil {
+			t.Error("the connection passed")
+		}
+	})
+}
+
+func TestEveryFaultCanBeInjectedAndCleared(t *testing.T) {
+	for _, fault := range winhost.AllFaults() {
+		t.Run(string(fault), func(t *testing.T) {
+			l := newLab(t)
+			if fault.Description() == "" {
+				t.Error("it has no description")
+			}
+			if parsed, err := winhost.ParseFault(string(fault)); parsed != fault || err != nil {
+				t.Errorf("its name is read as %q, %v", parsed, err)
+			}
+			mend := l.host.Inject(fault, fault.Example())
+			mend()
+			mend()
+			if out, _, _ := l.run("echo well"); out != "well\r\n" {
+				t.Errorf("after it was cleared: %q", out)
+			}
+		})
+	}
+	if _, err := winhost.ParseFault("none"); err == nil || !strings.Contains(err.Error(), "slow-boot") {
+		t.Errorf("a wrong name: %v", err)
+	}
+}

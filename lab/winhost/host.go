@@ -1,0 +1,274 @@
+// Package winhost is a Windows Server's SSH and SFTP server in front of a simulated machine. To its clients it behaves like
+// OpenSSH for Windows: its default shells, paths, errors and limits. What a Windows host would refuse, it refuses. Faults can be
+// injected by name, and everything is written into the machine's journal.
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// Kinds of journal entries beside those of package fake. KindExec counts the processes that were started, KindCommand what was
+// asked for.
+const (
+	KindCommand   fake.Kind = "command"   // an exec request; the detail is the command line as it came
+	KindForbidden fake.Kind = "forbidden" // what product code must never ask for: shell syntax, PowerShell, netsh …
+	KindLogin     fake.Kind = "login"     // the result of an authentication
+	KindSSHD      fake.Kind = "sshd"      // the SSH server began or ended to listen, or could not
+)
+
+// Options describe the SSH server of a host.
+type Options struct {
+	// Machine is the Windows machine. Required.
+	Machine *fake.Machine
+	// Listen opens port 22 of the host's address. It is called at each boot. Required.
+	Listen func(ctx context.Context) (net.Listener, error)
+	// AuthorizedKeys are the keys of each user at the start. Every user named here and Administrator have an account. Nil leaves
+	// the key files on the drive as they are.
+	AuthorizedKeys map[string][]ssh.PublicKey
+	// StandardUsers are accounts that are not members of Administrators: their keys are in their own profile.
+	StandardUsers []string
+	// Shell is what command lines are handed to. Default: Cmd.
+	Shell Shell
+	// Rand gives the host key at the first start, when the drive has none, and throws dice for MaxStartups. Required.
+	Rand io.Reader
+	// Clock measures the boot delay and the time to log in. Default: the real one.
+	Clock clock.Clock
+	// BootDelay is the time from the end of the boot until the SSH server listens.
+	BootDelay time.Duration
+	// MaxStartups makes the server drop connections early while many are not logged in. The zero value never does.
+	MaxStartups MaxStartups
+	// Link, if set, is the line that all connections go over, from their TCP handshake on.
+	Link *Link
+}
+
+// Host is the SSH server of one machine.
+type Host struct {
+	options Options
+	machine *fake.Machine
+	clock   clock.Clock
+	slow    *Link // made shorter and wider by faults only
+	faults  faults
+	traffic traffic
+	group   sync.WaitGroup
+	logins  atomic.Int32 // connections that are not logged in yet
+
+	mu          sync.Mutex
+	running     context.Context // from Start to Stop; nil before
+	stop        context.CancelFunc
+	boot        int // counts boots and shutdowns, so that a late listener notices
+	listener    net.Listener
+	connections map[*wireConn]struct{}
+}
+
+// New makes the server of a host. It does not listen before Start.
+func New(options Options) *Host {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Shell == "" {
+		options.Shell = Cmd
+	}
+	return &Host{
+		options: options, machine: options.Machine, clock: options.Clock,
+		slow: NewLink(options.Clock, LinkProperties{}), connections: map[*wireConn]struct{}{},
+	}
+}
+
+// Machine is the machine behind the server.
+func (h *Host) Machine() *fake.Machine { return h.machine }
+
+// Start installs the server on the machine: its host key and key files are written, and it listens as soon as the machine runs,
+// now and after each boot, until Stop or the end of ctx.
+func (h *Host) Start(ctx context.Context) error {
+	if err := offerNoExtensions(); err != nil {
+		return fmt.Errorf("set up SFTP: %w", err)
+	}
+	if err := h.writeKeys(); err != nil {
+		return fmt.Errorf("install the SSH server of %s: %w", h.machine.Name(), err)
+	}
+	h.mu.Lock()
+	if h.running != nil {
+		h.mu.Unlock()
+		return fmt.Errorf("the SSH server of %s was started before", h.machine.Name())
+	}
+	h.running, h.stop = context.WithCancel(ctx)
+	h.mu.Unlock()
+	context.AfterFunc(h.running, h.down)
+	h.machine.OnBoot(h.up)
+	h.machine.OnShutdown(h.down)
+	if h.machine.Running() {
+		h.up()
+	}
+	return nil
+}
+
+// Stop ends the server for good, with its connections and the processes that it runs.
+func (h *Host) Stop() {
+	h.mu.Lock()
+	stop := h.stop
+	h.mu.Unlock()
+	if stop == nil {
+		return
+	}
+	stop()
+	h.down()
+	h.group.Wait()
+}
+
+// up makes the server listen after the boot delay.
+func (h *Host) up() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running.Err() != nil {
+		return
+	}
+	h.boot++
+	boot := h.boot
+	delay := h.options.BootDelay
+	if slow := h.faults.find(SlowBoot); slow != nil {
+		delay += slow.parameters.Duration
+	}
+	if delay <= 0 {
+		h.listen()
+		return
+	}
+	timer := h.clock.NewTimer(delay) // before anyone can see that the machine is up
+	h.group.Add(1)
+	go func() {
+		defer h.group.Done()
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-h.running.Done():
+			return
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.boot == boot {
+			h.listen()
+		}
+	}()
+}
+
+// listen opens the port, if nothing speaks against it. The lock is held.
+func (h *Host) listen() {
+	if h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
+		return
+	}
+	err := h.keepHostKey()
+	if err == nil {
+		h.listener, err = h.open()
+	}
+	if err != nil {
+		h.journal(KindSSHD, "cannot start: "+err.Error())
+		return
+	}
+	h.journal(KindSSHD, "listens on "+h.listener.Addr().String())
+	h.group.Add(1)
+	go h.accept(h.listener)
+}
+
+func (h *Host) open() (net.Listener, error) {
+	listener, err := h.options.Listen(h.running)
+	if err != nil || h.options.Link == nil {
+		return listener, err
+	}
+	return h.options.Link.Listener(listener), nil
+}
+
+// down closes the port and cuts all connections, as the end of the machine does.
+func (h *Host) down() {
+	h.mu.Lock()
+	h.boot++
+	h.closeListener()
+	h.mu.Unlock()
+	h.CutConnections()
+}
+
+func (h *Host) closeListener() {
+	if h.listener == nil {
+		return
+	}
+	_ = h.listener.Close() // its end is all that matters
+	h.listener = nil
+	h.journal(KindSSHD, "no longer listens")
+}
+
+// relisten opens the port again when the machine is up.
+func (h *Host) relisten() {
+	up := h.machine.Running()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if up && h.running != nil {
+		h.listen()
+	}
+}
+
+func (h *Host) accept(listener net.Listener) {
+	defer h.group.Done()
+	for {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			h.journal(KindSSHD, "accept: "+err.Error())
+			return
+		}
+		if !h.admit(listener, conn) {
+			_ = conn.Close() // the machine went down meanwhile
+		}
+	}
+}
+
+// admit enters a connection and serves it, unless the listener it came from is no longer the present one.
+func (h *Host) admit(listener net.Listener, conn net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listener != listener {
+		return false
+	}
+	h.journal(fake.KindConnection, "from "+conn.RemoteAddr().String())
+	wire := h.wire(conn)
+	h.connections[wire] = struct{}{}
+	h.group.Add(1)
+	go func() {
+		defer h.group.Done()
+		defer h.forget(wire)
+		h.serve(h.running, wire)
+	}()
+	return true
+}
+
+func (h *Host) forget(conn *wireConn) {
+	_ = conn.Close() // closed already: just as well
+	h.mu.Lock()
+	delete(h.connections, conn)
+	h.mu.Unlock()
+	h.recordTraffic()
+}
+
+// CutConnections ends all connections without a word, as a lost network does. New ones are accepted.
+func (h *Host) CutConnections() {
+	h.mu.Lock()
+	connections := h.connections
+	h.connections = map[*wireConn]struct{}{}
+	h.mu.Unlock()
+	for conn := range connections {
+		_ = conn.Close() // that is the point
+	}
+}
+
+func (h *Host) journal(kind fake.Kind, detail string) { h.machine.Journal().Append(kind, detail, 0) }

@@ -1,0 +1,165 @@
+package winhost
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Files of OpenSSH for Windows. All members of Administrators share one file of keys.
+const (
+	hostKeyPath                    = `C:\ProgramData\ssh\ssh_host_ed25519_key`
+	administratorsAuthorizedKeys   = `C:\ProgramData\ssh\administrators_authorized_keys`
+	administrator                  = "Administrator"
+	errNoAccount, errNotAuthorized = loginError("the host has no such user"), loginError("the key is not authorised for this user")
+)
+
+type loginError string
+
+func (e loginError) Error() string { return string(e) }
+
+// writeKeys writes the host key, if there is none, and the keys of the options.
+func (h *Host) writeKeys() error {
+	if err := h.keepHostKey(); err != nil {
+		return err
+	}
+	files := map[string][]ssh.PublicKey{}
+	for user, keys := range h.options.AuthorizedKeys {
+		path, _ := h.keyFile(user) // named in the options, so there is an account
+		files[path] = append(files[path], keys...)
+	}
+	for path, keys := range files {
+		if err := h.writeAuthorizedKeys(path, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetAuthorizedKeys replaces the file that holds the keys of a user, for administrators the one that all of them share. It is
+// read at each login.
+func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
+	path, ok := h.keyFile(user)
+	if !ok {
+		return fmt.Errorf("set the SSH keys of %s on %s: %w", user, h.machine.Name(), errNoAccount)
+	}
+	return h.writeAuthorizedKeys(path, keys)
+}
+
+func (h *Host) writeAuthorizedKeys(path string, keys []ssh.PublicKey) error {
+	var lines []byte
+	for _, key := range keys {
+		lines = append(lines, bytes.TrimSpace(ssh.MarshalAuthorizedKey(key))...)
+		lines = append(lines, "\r\n"...)
+	}
+	return h.writeFile(path, lines)
+}
+
+func (h *Host) writeFile(path string, data []byte) error {
+	drive := h.machine.Drive()
+	if err := drive.MkdirAll(path[:strings.LastIndexByte(path, '\\')]); err != nil {
+		return err
+	}
+	return drive.WriteFile(path, data)
+}
+
+// keyFile is the file that holds the keys of a user. User names are compared without case.
+func (h *Host) keyFile(user string) (path string, ok bool) {
+	is := func(name string) bool { return strings.EqualFold(name, user) }
+	if slices.ContainsFunc(h.options.StandardUsers, is) {
+		return home(user) + `\.ssh\authorized_keys`, true
+	}
+	for name := range h.options.AuthorizedKeys {
+		ok = ok || is(name)
+	}
+	return administratorsAuthorizedKeys, ok || is(administrator)
+}
+
+func home(user string) string { return `C:\Users\` + user }
+
+// authorize tells whether the user may log in with the key, as the files on the drive say now.
+func (h *Host) authorize(user string, key ssh.PublicKey) error {
+	if h.faults.find(RejectKey) != nil {
+		return errNotAuthorized
+	}
+	path, ok := h.keyFile(user)
+	if !ok {
+		return errNoAccount
+	}
+	rest, err := h.machine.Drive().ReadFile(path)
+	if err != nil {
+		return errNotAuthorized // also what sshd makes of a missing file
+	}
+	for len(rest) > 0 {
+		var authorized ssh.PublicKey
+		authorized, _, _, rest, err = ssh.ParseAuthorizedKey(rest)
+		if err != nil {
+			break
+		}
+		if bytes.Equal(authorized.Marshal(), key.Marshal()) {
+			return nil
+		}
+	}
+	return errNotAuthorized
+}
+
+// keepHostKey makes the host key when the drive has none, as sshd does when it starts.
+func (h *Host) keepHostKey() error {
+	_, err := h.machine.Drive().Stat(hostKeyPath)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	key, err := newHostKey(h.options.Rand)
+	if err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(key, h.machine.Name())
+	if err != nil {
+		return fmt.Errorf("write host key: %w", err)
+	}
+	public, err := ssh.NewPublicKey(key.Public())
+	if err != nil {
+		return fmt.Errorf("write host key: %w", err)
+	}
+	if err := h.writeFile(hostKeyPath+".pub", ssh.MarshalAuthorizedKey(public)); err != nil {
+		return err
+	}
+	return h.writeFile(hostKeyPath, pem.EncodeToMemory(block))
+}
+
+func newHostKey(rand io.Reader) (ed25519.PrivateKey, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(rand, seed); err != nil {
+		return nil, fmt.Errorf("make host key: %w", err)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// hostKey is the key that the host shows now.
+func (h *Host) hostKey() (ssh.Signer, error) {
+	if changed := h.faults.find(ChangedHostKey); changed != nil {
+		return changed.hostKey, nil
+	}
+	data, err := h.machine.Drive().ReadFile(hostKeyPath)
+	if err != nil {
+		return nil, err
+	}
+	return ssh.ParsePrivateKey(data)
+}
+
+// HostKey is the public part of the key that the host shows now.
+func (h *Host) HostKey() (ssh.PublicKey, error) {
+	signer, err := h.hostKey()
+	if err != nil {
+		return nil, fmt.Errorf("host key of %s: %w", h.machine.Name(), err)
+	}
+	return signer.PublicKey(), nil
+}

@@ -1,0 +1,130 @@
+package winhost
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// LinkProperties say how long and how wide a line is.
+type LinkProperties struct {
+	// RoundTrip is the time there and back. Each direction takes half of it.
+	RoundTrip time.Duration
+	// BytesPerSecond is how much fits through each direction; 0 for no limit.
+	BytesPerSecond int64
+}
+
+// Link is a long or narrow line that connections go over. Bytes travel behind each other, so sending ahead costs the delay once and
+// not per write. The properties may change while connections are open.
+type Link struct {
+	clock      clock.Clock
+	properties atomic.Pointer[LinkProperties]
+}
+
+// NewLink makes a link. The clock measures the delays.
+func NewLink(clock clock.Clock, properties LinkProperties) *Link {
+	link := &Link{clock: clock}
+	link.Set(properties)
+	return link
+}
+
+// Set changes the properties for everything that is sent from now on.
+func (l *Link) Set(properties LinkProperties) { l.properties.Store(&properties) }
+
+// Properties are those in force.
+func (l *Link) Properties() LinkProperties { return *l.properties.Load() }
+
+// Conn is the near end of a connection over the link: what is written to it goes out half a round trip later, what comes in is
+// read half a round trip later. Close lets what was written travel to its end.
+func (l *Link) Conn(conn net.Conn) net.Conn {
+	c := &linkConn{
+		Conn: conn, in: newLine(l), out: newLine(l), readDeadline: newDeadline(), writeDeadline: newDeadline(),
+	}
+	go c.receive()
+	go c.send()
+	return c
+}
+
+// Listener hands out connections over the link, each one round trip after it was accepted, as a TCP handshake takes.
+func (l *Link) Listener(listener net.Listener) net.Listener {
+	delayed := &linkListener{Listener: listener, link: l, ready: make(chan net.Conn), closed: make(chan struct{})}
+	go delayed.accept()
+	return delayed
+}
+
+// Dialer dials over the link. Use it or Listener for a connection, not both.
+func (l *Link) Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error),
+) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-l.clock.After(l.Properties().RoundTrip):
+			return l.Conn(conn), nil
+		case <-ctx.Done():
+			_ = conn.Close() // the caller has given up
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+type linkListener struct {
+	net.Listener
+	link   *Link
+	ready  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	err    error // why nothing is accepted any more; set before closed is closed
+}
+
+func (l *linkListener) accept() {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			l.end(err)
+			return
+		}
+		go l.deliver(conn, l.link.clock.After(l.link.Properties().RoundTrip))
+	}
+}
+
+func (l *linkListener) deliver(conn net.Conn, arrived <-chan time.Time) {
+	select {
+	case <-arrived:
+	case <-l.closed:
+	}
+	select {
+	case l.ready <- l.link.Conn(conn):
+	case <-l.closed:
+		_ = conn.Close() // nobody accepts it
+	}
+}
+
+func (l *linkListener) end(err error) {
+	l.once.Do(func() {
+		l.err = err
+		close(l.closed)
+	})
+}
+
+// Accept implements net.Listener.
+func (l *linkListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.ready:
+		return conn, nil
+	case <-l.closed:
+		return nil, l.err
+	}
+}
+
+// Close implements net.Listener.
+func (l *linkListener) Close() error {
+	l.end(net.ErrClosed)
+	return l.Listener.Close()
+}

@@ -1,0 +1,168 @@
+package winhost
+
+import (
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// line is one direction of a connection: a queue in which each byte waits until it has arrived.
+type line struct {
+	link *Link
+
+	mu      sync.Mutex
+	parcels []parcel
+	bytes   int           // in parcels
+	idle    time.Time     // when the last byte so far has passed the narrowest place
+	closed  bool          // nothing more may be put
+	err     error         // returned at once by everything
+	changed chan struct{} // closed and replaced at each change
+}
+
+// parcel is what arrives together; with err it is the end.
+type parcel struct {
+	data []byte
+	due  time.Time
+	err  error
+}
+
+// window is how many bytes may be under way in one direction, as a TCP window limits them.
+const window = 4 << 20
+
+func newLine(link *Link) *line { return &line{link: link, changed: make(chan struct{})} }
+
+func (l *line) notify() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// put sends bytes; it waits while the window is full.
+func (l *line) put(b []byte, cancel <-chan struct{}) error {
+	for {
+		l.mu.Lock()
+		switch {
+		case l.err != nil:
+			defer l.mu.Unlock()
+			return l.err
+		case l.closed:
+			defer l.mu.Unlock()
+			return net.ErrClosed
+		case l.bytes < window:
+			defer l.mu.Unlock()
+			l.append(append([]byte(nil), b...), nil)
+			return nil
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-cancel:
+			return os.ErrDeadlineExceeded
+		}
+	}
+}
+
+func (l *line) append(data []byte, err error) {
+	now, properties := l.link.clock.Now(), l.link.Properties()
+	if l.idle.Before(now) {
+		l.idle = now
+	}
+	if properties.BytesPerSecond > 0 {
+		l.idle = l.idle.Add(time.Duration(float64(len(data)) / float64(properties.BytesPerSecond) * float64(time.Second)))
+	}
+	due := l.idle.Add(properties.RoundTrip / 2)
+	if n := len(l.parcels); n > 0 && due.Before(l.parcels[n-1].due) { // the link became shorter: nothing overtakes
+		due = l.parcels[n-1].due
+	}
+	l.parcels = append(l.parcels, parcel{data: data, due: due, err: err})
+	l.bytes += len(data)
+	l.notify()
+}
+
+// end lets the other side find err behind everything that was put.
+func (l *line) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed && l.err == nil {
+		l.closed = true
+		l.append(nil, err)
+	}
+}
+
+// abort makes everything on the line fail at once.
+func (l *line) abort(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err, l.parcels, l.bytes = err, nil, 0
+		l.notify()
+	}
+}
+
+// take waits until something has arrived.
+func (l *line) take(b []byte, cancel <-chan struct{}) (int, error) {
+	for {
+		select {
+		case <-cancel:
+			return 0, os.ErrDeadlineExceeded
+		default:
+		}
+		n, wait, changed, err := l.poll(b)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if err := l.wait(wait, changed, cancel); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// poll takes what has arrived; else it tells how long the first parcel still takes (0: there is none).
+func (l *line) poll(b []byte) (n int, wait time.Duration, changed <-chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.link.clock.Now()
+	for len(l.parcels) > 0 && n < len(b) {
+		first := &l.parcels[0]
+		if first.due.After(now) {
+			wait = first.due.Sub(now)
+			break
+		}
+		if first.err != nil {
+			if n == 0 {
+				err = first.err
+			}
+			break
+		}
+		copied := copy(b[n:], first.data)
+		n += copied
+		if first.data = first.data[copied:]; len(first.data) == 0 {
+			l.parcels = l.parcels[1:]
+		}
+	}
+	if n > 0 {
+		l.bytes -= n
+		l.notify()
+	}
+	if n == 0 && err == nil {
+		err = l.err
+	}
+	return n, wait, l.changed, err
+}
+
+func (l *line) wait(d time.Duration, changed, cancel <-chan struct{}) error {
+	var due <-chan time.Time
+	if d > 0 {
+		timer := l.link.clock.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-changed:
+	case <-due:
+	case <-cancel:
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package winhost
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+)
+
+// SetName gives a DNS name its addresses; none takes the name away.
+func (n *Network) SetName(name string, addresses ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set(n.names, canonicalName(name), addresses)
+}
+
+// SetPointer gives an address its PTR records; none takes them away.
+func (n *Network) SetPointer(address string, names ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set(n.pointers, address, names)
+}
+
+func set(records map[string][]string, key string, values []string) {
+	delete(records, key)
+	if len(values) > 0 {
+		records[key] = slices.Clone(values)
+	}
+}
+
+// LookupHost is the addresses of a name, as (*net.Resolver).LookupHost gives them. An address is its own name.
+func (n *Network) LookupHost(ctx context.Context, name string) ([]string, error) {
+	if net.ParseIP(name) != nil {
+		return []string{name}, nil
+	}
+	return n.lookup(ctx, n.names, canonicalName(name), name)
+}
+
+// LookupAddr is the names of an address, as (*net.Resolver).LookupAddr gives them.
+func (n *Network) LookupAddr(ctx context.Context, address string) ([]string, error) {
+	return n.lookup(ctx, n.pointers, address, address)
+}
+
+func (n *Network) lookup(ctx context.Context, records map[string][]string, key, asked string) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &net.DNSError{UnwrapErr: err, Err: err.Error(), Name: asked}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if found := records[key]; len(found) > 0 {
+		return slices.Clone(found), nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: asked, IsNotFound: true}
+}
+
+// canonicalName is a DNS name as it is compared.
+func canonicalName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

@@ -1,0 +1,121 @@
+package winhost
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// session is one session channel: one command or one SFTP server.
+type session struct {
+	*connection
+	channel ssh.Channel
+	// gone is done when the client has closed the session, or the connection has ended.
+	gone  context.Context
+	leave context.CancelFunc
+	used  bool
+}
+
+func newSession(c *connection, channel ssh.Channel) *session {
+	s := &session{connection: c, channel: channel}
+	s.gone, s.leave = context.WithCancel(c.ctx)
+	return s
+}
+
+// serve answers the session's requests until it is closed.
+func (s *session) serve(requests <-chan *ssh.Request) {
+	defer s.leave()
+	for request := range requests {
+		run := s.request(request)
+		if request.WantReply {
+			_ = request.Reply(run != nil, nil) // the connection may be gone
+		}
+		if run != nil {
+			s.used = true
+			s.host.group.Go(func() { s.run(run) })
+		}
+	}
+}
+
+// request is what is to be run for a request; nil refuses it. As OpenSSH by default, the server takes no environment.
+func (s *session) request(request *ssh.Request) (run func() (exitCode int)) {
+	switch request.Type {
+	case "exec":
+		var payload struct{ Command string }
+		if s.used || ssh.Unmarshal(request.Payload, &payload) != nil {
+			return nil
+		}
+		return func() int { return s.exec(payload.Command) }
+	case "subsystem":
+		var payload struct{ Name string }
+		if s.used || ssh.Unmarshal(request.Payload, &payload) != nil || payload.Name != "sftp" {
+			return nil
+		}
+		return s.sftp
+	case "shell", "pty-req":
+		s.host.journal(KindForbidden, request.Type+": the lab has no terminals")
+	}
+	return nil
+}
+
+// run runs to the end and says how it ended.
+func (s *session) run(run func() int) {
+	status := struct{ Status uint32 }{uint32(run())}
+	s.host.recordTraffic()
+	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(status)) // the client may be gone
+	_ = s.channel.Close()
+}
+
+// sftp serves files until the client has enough.
+func (s *session) sftp() int {
+	s.host.journal(fake.KindSFTP, fmt.Sprintf("%s from %s", s.ssh.User(), s.wire.RemoteAddr()))
+	if err := serveFiles(s.channel, s.host.machine.Drive(), s.ssh.User()); err != nil {
+		s.host.journal(KindSSHD, "SFTP: "+err.Error())
+		return 1
+	}
+	return 0
+}
+
+// exec hands the command line to the default shell.
+func (s *session) exec(line string) (exitCode int) {
+	shell := s.host.shell()
+	s.host.journal(KindCommand, line)
+	ctx, kill := s.commandContext()
+	defer kill()
+	if noise := s.host.faults.find(NoiseBeforeOutput); noise != nil {
+		_, _ = io.WriteString(s.channel, cmp.Or(noise.parameters.Text, defaultNoise)) // the client may be gone
+	}
+	action, err := shell.rules().read(line, s.host.variables(ctx, s.ssh.User()))
+	if err != nil {
+		s.host.journal(KindForbidden, fmt.Sprintf("%v: %s", err, line))
+		_, _ = fmt.Fprintf(s.channel.Stderr(), "%v\r\n", err) // the client may be gone
+		return 1
+	}
+	_, _ = io.WriteString(s.channel, action.output) // the client may be gone
+	if action.program == "" {
+		return 0
+	}
+	return s.host.execute(ctx, shell, action, command{
+		line: line, user: s.ssh.User(), client: s.wire.RemoteAddr(), stderr: s.channel.Stderr(),
+		stdout: &commandOutput{host: s.host, wire: s.wire, line: line, channel: s.channel, kill: kill},
+	})
+}
+
+// commandContext is done when a command must end: with its session, or with the server where commands survive their sessions.
+func (s *session) commandContext() (context.Context, context.CancelFunc) {
+	ctx, kill := context.WithCancel(s.host.running)
+	stop := context.AfterFunc(s.gone, func() {
+		if s.host.faults.find(VerbSurvivesSession) == nil {
+			kill()
+		}
+	})
+	return ctx, func() {
+		stop()
+		kill()
+	}
+}

@@ -1,0 +1,207 @@
+package winhost
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/pkg/sftp"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// offerNoExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. The library has one
+// setting for all servers of the process.
+var offerNoExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions() })
+
+// serveFiles serves the drive by SFTP until the client has enough.
+func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string) error {
+	files := &files{drive: drive, home: "/C:/Users/" + user, open: map[string]*upload{}}
+	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files},
+		sftp.WithStartDirectory(files.home))
+	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// files is one SFTP session.
+type files struct {
+	drive *fake.Drive
+	home  string
+
+	mu   sync.Mutex
+	open map[string]*upload // by path in lower case
+}
+
+// status is an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows said: a full
+// disk and a file that is there already are both a failure.
+func status(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	case errors.Is(err, fs.ErrNotExist):
+		return sftp.ErrSSHFxNoSuchFile
+	case errors.Is(err, host.ErrInUse), errors.Is(err, fs.ErrPermission):
+		return sftp.ErrSSHFxPermissionDenied
+	}
+	return sftp.ErrSSHFxFailure
+}
+
+// windowsPath is the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the client left out
+// the slash before the drive.
+func windowsPath(name string) string {
+	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
+	for i := len(name) - 3; i >= 0; i-- {
+		if name[i] == '/' && name[i+2] == ':' && (i+3 == len(name) || name[i+3] == '/') {
+			name = name[i+1:]
+			break
+		}
+	}
+	if len(name) == 2 && name[1] == ':' {
+		name += "/"
+	}
+	return strings.ReplaceAll(name, "/", `\`)
+}
+
+// sftpPath is the path as SFTP clients see it.
+func sftpPath(path string) string { return "/" + strings.ReplaceAll(path, `\`, "/") }
+
+// upload is a file that is open for writing.
+type upload struct {
+	*fake.FileWriter
+	files *files
+	key   string
+}
+
+// WriteAt implements io.WriterAt.
+func (u *upload) WriteAt(b []byte, offset int64) (int, error) {
+	n, err := u.FileWriter.WriteAt(b, offset)
+	return n, status(err)
+}
+
+// Close implements io.Closer. It is also called when the connection is lost; what has arrived stays.
+func (u *upload) Close() error {
+	u.files.mu.Lock()
+	delete(u.files.open, u.key)
+	u.files.mu.Unlock()
+	return status(u.FileWriter.Close())
+}
+
+// uploading is the open file of this session at the path, if there is one.
+func (f *files) uploading(path string) *upload {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open[strings.ToLower(path)]
+}
+
+// Fileread implements sftp.FileReader.
+func (f *files) Fileread(request *sftp.Request) (io.ReaderAt, error) {
+	reader, err := f.drive.Open(windowsPath(request.Filepath))
+	if err != nil {
+		return nil, status(err)
+	}
+	return reader, nil
+}
+
+// Filewrite implements sftp.FileWriter.
+func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
+	flags, path := request.Pflags(), windowsPath(request.Filepath)
+	if flags.Append {
+		return nil, sftp.ErrSSHFxOpUnsupported
+	}
+	writer, err := f.drive.OpenWriter(path, fake.OpenWriterOptions{
+		Exclusive: flags.Creat && flags.Excl, MustExist: !flags.Creat, Keep: !flags.Trunc,
+	})
+	if err != nil {
+		return nil, status(err)
+	}
+	u := &upload{FileWriter: writer, files: f, key: strings.ToLower(path)}
+	f.mu.Lock()
+	f.open[u.key] = u
+	f.mu.Unlock()
+	return u, nil
+}
+
+// Filecmd implements sftp.FileCmder.
+func (f *files) Filecmd(request *sftp.Request) error {
+	path := windowsPath(request.Filepath)
+	switch request.Method {
+	case "Mkdir":
+		return status(f.drive.Mkdir(path))
+	case "Remove":
+		return status(f.remove(path, false))
+	case "Rmdir":
+		return status(f.remove(path, true))
+	case "Rename":
+		return status(f.rename(path, windowsPath(request.Target)))
+	case "Symlink":
+		return status(f.symlink(request.Filepath, windowsPath(request.Target)))
+	case "Setstat":
+		return status(f.setAttributes(request, path))
+	}
+	return sftp.ErrSSHFxOpUnsupported
+}
+
+// PosixRename refuses the extension that was not offered.
+func (f *files) PosixRename(*sftp.Request) error { return sftp.ErrSSHFxOpUnsupported }
+
+func (f *files) remove(path string, directory bool) error {
+	info, err := f.drive.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Directory != directory {
+		return fs.ErrPermission
+	}
+	return f.drive.Remove(path)
+}
+
+// rename refuses to replace anything, as the plain rename of SFTP does.
+func (f *files) rename(from, to string) error {
+	if _, err := f.drive.Stat(from); err != nil {
+		return err
+	}
+	if _, err := f.drive.Stat(to); err == nil {
+		return fs.ErrExist
+	}
+	return f.drive.Rename(from, to)
+}
+
+func (f *files) symlink(target, link string) error {
+	if _, err := f.drive.Stat(link); err == nil {
+		return fs.ErrExist
+	}
+	if strings.Contains(target, ":") {
+		target = windowsPath(target)
+	}
+	return f.drive.Symlink(strings.ReplaceAll(target, "/", `\`), link)
+}
+
+// setAttributes sets the size. Times and permissions have no meaning here and are taken without effect, as permissions mostly are
+// on Windows; a change of the owner is refused.
+func (f *files) setAttributes(request *sftp.Request, path string) error {
+	flags := request.AttrFlags()
+	if flags.UidGid {
+		return os.ErrInvalid
+	}
+	if _, err := f.drive.Stat(path); err != nil || !flags.Size {
+		return err
+	}
+	size := int64(request.Attributes().Size)
+	if open := f.uploading(path); open != nil {
+		return open.Truncate(size)
+	}
+	writer, err := f.drive.OpenWriter(path, fake.OpenWriterOptions{MustExist: true, Keep: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(writer.Truncate(size), writer.Close())
+}

@@ -1,0 +1,211 @@
+package winhost_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand"
+	"os"
+	"testing"
+
+	"github.com/pkg/sftp"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+func (l *lab) sftp() *sftp.Client {
+	l.t.Helper()
+	client, err := sftp.NewClient(l.dial(), sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(64))
+	must(l.t, err)
+	l.t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func upload(client *sftp.Client, path string, content []byte) error {
+	file, err := client.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	_, err = file.ReadFrom(bytes.NewReader(content))
+	return errors.Join(err, file.Close())
+}
+
+func randomBytes(n int) []byte {
+	content := make([]byte, n)
+	_, _ = rand.New(rand.NewSource(3)).Read(content) // never fails
+	return content
+}
+
+func statusCode(err error) uint32 {
+	var status *sftp.StatusError
+	if errors.As(err, &status) {
+		return status.Code
+	}
+	return 0
+}
+
+// failure is SSH_FX_FAILURE, which tells nothing more.
+const failure = 4
+
+func TestUpload(t *testing.T) {
+	l := newLab(t)
+	client := l.sftp()
+	content := randomBytes(5<<20 + 17)
+	must(t, client.Mkdir("/C:/k/inbox"))
+	must(t, upload(client, "/C:/k/inbox/payload.part", content))
+	must(t, client.Rename("/C:/k/inbox/payload.part", "/C:/k/inbox/payload.zst"))
+	t.Run("concurrent writes arrive intact", func(t *testing.T) {
+		arrived, err := l.machine.Drive().ReadFile(`C:\k\inbox\payload.zst`)
+		must(t, err)
+		if sha256.Sum256(arrived) != sha256.Sum256(content) {
+			t.Errorf("%d bytes arrived, of %d, with another digest", len(arrived), len(content))
+		}
+	})
+	t.Run("and can be read back, whatever the path looks like", func(t *testing.T) {
+		for _, path := range []string{"/C:/k/inbox/payload.zst", "C:/k/inbox/payload.zst", `C:\K\inbox\PAYLOAD.zst`, "/c:/k/x/../inbox/payload.zst"} {
+			file, err := client.Open(path)
+			must(t, err)
+			back, err := io.ReadAll(file)
+			must(t, err)
+			if !bytes.Equal(back, content) {
+				t.Errorf("%s: read %d bytes that differ", path, len(back))
+			}
+		}
+	})
+	t.Run("the bytes are in the journal", func(t *testing.T) {
+		if received, _ := l.host.Traffic(); received < int64(len(content)) {
+			t.Errorf("%d bytes were received for %d", received, len(content))
+		}
+		if n := l.machine.Journal().Count(fake.KindSFTP); n != 1 {
+			t.Errorf("%d SFTP sessions", n)
+		}
+	})
+	t.Run("the size of an open file is what has arrived", func(t *testing.T) {
+		file, err := client.OpenFile("/C:/k/growing", os.O_WRONLY|os.O_CREATE)
+		must(t, err)
+		_, err = file.Write(make([]byte, 1000))
+		must(t, err)
+		if info, err := file.Stat(); err != nil || info.Size() != 1000 {
+			t.Errorf("got %v, %v", info, err)
+		}
+		must(t, file.Truncate(10))
+		must(t, file.Close())
+		if info, err := client.Stat("/C:/k/growing"); err != nil || info.Size() != 10 {
+			t.Errorf("got %v, %v", info, err)
+		}
+	})
+}
+
+func TestFilesBehaveAsOnWindows(t *testing.T) {
+	l := newLab(t)
+	client := l.sftp()
+	must(t, upload(client, "/C:/k/a", []byte("a")))
+	must(t, upload(client, "/C:/k/b", []byte("b")))
+	t.Run("a rename replaces nothing", func(t *testing.T) {
+		if err := client.Rename("/C:/k/a", "/C:/k/b"); statusCode(err) != failure {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("posix-rename is not offered", func(t *testing.T) {
+		if _, offered := client.HasExtension("posix-rename@openssh.com"); offered || client.PosixRename("/C:/k/a", "/C:/k/b") == nil {
+			t.Error("it is")
+		}
+	})
+	t.Run("a missing file is missing", func(t *testing.T) {
+		if _, err := client.Stat("/C:/k/none"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("stat: %v", err)
+		}
+		if err := upload(client, "/C:/none/x", nil); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("upload: %v", err)
+		}
+		if _, err := client.Stat("/D:/x"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("another drive: %v", err)
+		}
+	})
+	t.Run("a folder that is there cannot be made again", func(t *testing.T) {
+		if err := client.Mkdir("/C:/k"); statusCode(err) != failure {
+			t.Errorf("got %v", err)
+		}
+		must(t, client.MkdirAll("/C:/k/wicd/inbox"))
+	})
+	t.Run("a file that is open cannot be opened for writing again", func(t *testing.T) {
+		file, err := client.Create("/C:/k/open")
+		must(t, err)
+		defer func() { must(t, file.Close()) }()
+		if err := upload(client, "/C:/k/open", nil); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("links are shown and followed", func(t *testing.T) {
+		must(t, client.Symlink("/C:/k/a", "/C:/k/link"))
+		link, err := client.ReadLink("/C:/k/link")
+		if link != "/C:/k/a" || err != nil {
+			t.Errorf("the link is %q, %v", link, err)
+		}
+		if info, err := client.Stat("/C:/k/link"); err != nil || !info.Mode().IsRegular() || info.Size() != 1 {
+			t.Errorf("stat: %v, %v", info, err)
+		}
+		if info, err := client.Lstat("/C:/k/link"); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			t.Errorf("lstat: %v, %v", info, err)
+		}
+	})
+	t.Run("folders are listed", func(t *testing.T) {
+		for path, want := range map[string]string{"/": "C:", "/C:/k": "wicd", "/C:/": "Windows"} {
+			infos, err := client.ReadDir(path)
+			must(t, err)
+			found := false
+			for _, info := range infos {
+				found = found || info.Name() == want && info.IsDir()
+			}
+			if !found {
+				t.Errorf("%s does not list %s", path, want)
+			}
+		}
+	})
+	t.Run("a session begins in the user's profile", func(t *testing.T) {
+		if wd, err := client.Getwd(); wd != "/C:/Users/Administrator" || err != nil {
+			t.Errorf("got %q, %v", wd, err)
+		}
+	})
+	t.Run("files and folders are removed, each in its way", func(t *testing.T) {
+		must(t, client.Remove("/C:/k/a"))
+		must(t, client.RemoveDirectory("/C:/k/wicd/inbox"))
+		if err := client.RemoveDirectory("/C:/k"); statusCode(err) != failure {
+			t.Errorf("a folder that is not empty: %v", err)
+		}
+	})
+}
+
+func TestARunningExecutableIsNotReplaced(t *testing.T) {
+	l := newLab(t)
+	client := l.sftp()
+	session, err := l.dial().NewSession()
+	must(t, err)
+	must(t, session.Start(`C:\k\wait.exe`))
+	l.eventually("it runs", func(m *fake.Machine) bool { return m.Journal().Count(fake.KindExec) == 1 })
+	if err := upload(client, "/C:/k/wait.exe", []byte("MZ print")); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("write: %v", err)
+	}
+	if err := client.Remove("/C:/k/wait.exe"); err == nil {
+		t.Error("it was removed")
+	}
+	must(t, session.Close())
+	l.eventually("it ends with its session", func(m *fake.Machine) bool {
+		return len(l.endings()) == 1
+	})
+	must(t, upload(client, "/C:/k/wait.exe", []byte("MZ print")))
+}
+
+func TestAFullDiskFailsUploads(t *testing.T) {
+	l := newLab(t)
+	client := l.sftp()
+	mend := l.host.Inject(winhost.DiskFull, winhost.Parameters{Bytes: 1 << 20})
+	if err := upload(client, "/C:/k/payload", randomBytes(2<<20)); statusCode(err) != failure {
+		t.Errorf("got %v", err)
+	}
+	mend()
+	must(t, upload(client, "/C:/k/payload", randomBytes(2<<20)))
+}

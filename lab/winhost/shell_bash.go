@@ -1,0 +1,140 @@
+package winhost
+
+import (
+	"strings"
+)
+
+// bashRules are those of bash -c, from Git or Cygwin.
+type bashRules struct{}
+
+func (bashRules) read(line string, env environment) (action, error) {
+	words, err := (&bashReader{line: line, env: env}).words()
+	if err != nil || len(words) == 0 {
+		return action{}, err
+	}
+	if words[0] == "echo" {
+		return action{output: strings.Join(words[1:], " ") + "\n"}, nil
+	}
+	return action{program: words[0], args: words[1:]}, nil
+}
+
+type bashReader struct {
+	line   string
+	env    environment
+	at     int
+	word   strings.Builder
+	inWord bool
+	all    []string
+}
+
+func (r *bashReader) words() ([]string, error) {
+	for r.at < len(r.line) {
+		c := r.line[r.at]
+		r.at++
+		switch {
+		case c == ' ' || c == '\t':
+			r.endWord()
+		case strings.IndexByte(";|&<>(){}`\r\n", c) >= 0:
+			return nil, refuse(Bash, "the operator %q", c)
+		case c == '\\':
+			r.literal()
+		case c == '\'':
+			text, rest, closed := strings.Cut(r.line[r.at:], "'")
+			if !closed {
+				return nil, refuse(Bash, "a string without an end")
+			}
+			r.write(text)
+			r.at = len(r.line) - len(rest)
+		case c == '"':
+			if err := r.doubleQuoted(); err != nil {
+				return nil, err
+			}
+		case c == '$':
+			if err := r.variable(); err != nil {
+				return nil, err
+			}
+		default:
+			r.write(string([]byte{c}))
+		}
+	}
+	r.endWord()
+	return r.all, nil
+}
+
+func (r *bashReader) write(text string) {
+	r.word.WriteString(text)
+	r.inWord = true
+}
+
+// literal takes the next character as it is: the backslash before it is eaten.
+func (r *bashReader) literal() {
+	if r.at < len(r.line) {
+		r.write(r.line[r.at : r.at+1])
+		r.at++
+	}
+}
+
+func (r *bashReader) endWord() {
+	if r.inWord {
+		r.all = append(r.all, r.word.String())
+	}
+	r.word.Reset()
+	r.inWord = false
+}
+
+func (r *bashReader) doubleQuoted() error {
+	r.inWord = true
+	for r.at < len(r.line) {
+		c := r.line[r.at]
+		r.at++
+		switch {
+		case c == '"':
+			return nil
+		case c == '\\' && r.at < len(r.line) && strings.IndexByte("\"\\$`", r.line[r.at]) >= 0:
+			r.literal()
+		case c == '`':
+			return refuse(Bash, "a backtick")
+		case c == '$':
+			if err := r.variable(); err != nil {
+				return err
+			}
+		default:
+			r.write(string([]byte{c}))
+		}
+	}
+	return refuse(Bash, "a string without an end")
+}
+
+// variable puts in a variable; one that is not set is nothing, not even an empty word.
+func (r *bashReader) variable() error {
+	end := r.at
+	for end < len(r.line) && isName(r.line[end]) {
+		end++
+	}
+	name := r.line[r.at:end]
+	if name == "" && end < len(r.line) && strings.IndexByte("({$?!#@*", r.line[end]) >= 0 {
+		return refuse(Bash, "$%c", r.line[end])
+	}
+	r.at = end
+	if name == "" {
+		r.write("$")
+	} else if value := r.env[strings.ToLower(name)]; value != "" {
+		r.write(value)
+	}
+	return nil
+}
+
+func (bashRules) explain(failure failure, program string) (string, int) {
+	said := func(what string) string { return "bash: line 1: " + program + ": " + what + "\n" }
+	switch {
+	case failure == accessDenied:
+		return said("Permission denied"), 126
+	case failure == notExecutable:
+		return said("cannot execute binary file: Exec format error"), 126
+	case strings.Contains(program, "/"):
+		return said("No such file or directory"), 127
+	}
+	return said("command not found"), 127
+}
+
+func (bashRules) exitCode(program int) int { return program }

@@ -1,0 +1,103 @@
+package winhost
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// traffic counts the bytes on the wire, encrypted and with all that SSH adds.
+type traffic struct {
+	received, sent atomic.Int64
+
+	mu                             sync.Mutex
+	recordedReceived, recordedSent int64 // what the journal has
+}
+
+// Traffic is the number of bytes that have come in and gone out on all connections so far. The journal has them in entries that
+// are made when a command, an SFTP session or a connection ends.
+func (h *Host) Traffic() (received, sent int64) {
+	return h.traffic.received.Load(), h.traffic.sent.Load()
+}
+
+// recordTraffic enters what is not in the journal yet.
+func (h *Host) recordTraffic() {
+	t := &h.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	received, sent := h.Traffic()
+	if n := received - t.recordedReceived; n > 0 {
+		h.machine.Journal().Append(fake.KindReceived, "SSH", n)
+	}
+	if n := sent - t.recordedSent; n > 0 {
+		h.machine.Journal().Append(fake.KindSent, "SSH", n)
+	}
+	t.recordedReceived, t.recordedSent = received, sent
+}
+
+// wire is what a connection of the host goes over: the line that a fault made slow, and the meter.
+func (h *Host) wire(conn net.Conn) *wireConn {
+	if h.faults.find(SlowLink) != nil {
+		conn = h.slow.Conn(conn)
+	}
+	c := &wireConn{Conn: conn, host: h}
+	c.open, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// wireConn is the host's end of a connection. It counts, and is where a connection hangs or is cut at a byte.
+type wireConn struct {
+	net.Conn
+	host     *Host
+	open     context.Context // done when it is closed
+	end      context.CancelFunc
+	loggedIn atomic.Bool
+}
+
+// Close implements net.Conn.
+func (c *wireConn) Close() error {
+	c.end()
+	return c.Conn.Close()
+}
+
+// hang waits as long as the host hangs.
+func (c *wireConn) hang() error {
+	if c.loggedIn.Load() && c.host.faults.hold(c.open, HangAfterAuth) != nil {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// Read implements net.Conn.
+func (c *wireConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if hung := c.hang(); hung != nil {
+		return 0, hung
+	}
+	if whole := n; n > 0 {
+		if n = c.host.faults.allow(whole); n < whole {
+			_ = c.Close() // that is the point
+			err = net.ErrClosed
+		}
+		c.host.traffic.received.Add(int64(n))
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *wireConn) Write(b []byte) (int, error) {
+	if err := c.hang(); err != nil {
+		return 0, err
+	}
+	allowed := c.host.faults.allow(len(b))
+	n, err := c.Conn.Write(b[:allowed])
+	c.host.traffic.sent.Add(int64(n))
+	if allowed < len(b) {
+		_ = c.Close() // that is the point
+		err = net.ErrClosed
+	}
+	return n, err
+}

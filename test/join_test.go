@@ -1,0 +1,155 @@
+package test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+func keyOf(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+//
+func TestTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+
+	for _, h := range r.Hosts() {
+		name := h.Options.Name
+		n := node(t, r, name)
+		t.Run("node "+name+" carries the names that administrators know", func(t *testing.T) {
+			for label, want := range map[string]string{
+				v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true",
+				corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64", corev1.LabelWindowsBuild: "10.0.20348",
+			} {
+				if got, ok := n.Labels[label]; !ok || got != want {
+					t.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)
+				}
+			}
+			if got := n.Annotations[v1alpha1.AnnotationVersion]; got != "1.0.0-lab" {
+				t.Errorf("the version annotation is %q", got)
+			}
+			for _, annotation := range []string{v1alpha1.AnnotationPubKeyHash, v1alpha1.AnnotationHostKey, v1alpha1.AnnotationHostKeyType} {
+				if n.Annotations[annotation] == "" {
+					t.Errorf("annotation %s is missing", annotation)
+				}
+			}
+			if len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "os" || n.Spec.Taints[0].Value != "Windows" {
+				t.Errorf("taints are %+v, want os=Windows:NoSchedule alone", n.Spec.Taints)
+			}
+		})
+		t.Run("host "+name+" was configured within the budget", func(t *testing.T) {
+			journal := h.Machine().Journal()
+			if got := journal.Count(fake.KindConnection); got > 2 {
+				t.Errorf("%d connections, at most 2", got)
+			}
+			if got := journal.Count(fake.KindExec); got > 8 {
+				t.Errorf("%d execs, at most 8: %v", got, journal.Entries(func(e fake.Entry) bool { return e.Kind == fake.KindExec }))
+			}
+			if got := journal.Count(fake.KindReboot); got != 1 {
+				t.Errorf("%d reboots, want 1 for the Containers feature", got)
+			}
+			for _, e := range journal.Entries(nil) {
+				if strings.Contains(strings.ToLower(e.Detail), "powershell") {
+					t.Errorf("PowerShell was used: %+v", e)
+				}
+			}
+		})
+	}
+
+	t.Run("every certificate request of the nodes was approved, and for nobody but them", func(t *testing.T) {
+		var requests certificatesv1.CertificateSigningRequestList
+		if err := r.Client.List(t.Context(), &requests); err != nil {
+			t.Fatal(err)
+		}
+		for _, request := range requests.Items {
+			if len(request.Status.Certificate) == 0 {
+				t.Errorf("request %s of %s has no certificate: %+v", request.Name, request.Spec.Username, request.Status.Conditions)
+			}
+		}
+	})
+}
+
+//
+func TestAnAddedEntryAddsJustThatHost(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	run(t, r)
+	list(t, r, "instance-1")
+	ready(t, r, "instance-1")
+	before := r.Host("instance-1").Machine().Journal().Count(fake.KindExec)
+
+	list(t, r)
+	ready(t, r, "instance-2")
+	if after := r.Host("instance-1").Machine().Journal().Count(fake.KindExec); after != before {
+		t.Errorf("the first host saw %d execs because of the second", after-before)
+	}
+}
+
+//
+func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	first := run(t, r)
+	list(t, r)
+	ready(t, r)
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	journal := r.Host("instance-1").Machine().Journal()
+	before := len(journal.Entries(nil))
+	uid := node(t, r, "instance-1").UID
+
+	// The second host shows that the restarted operator has been through all instances.
+	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, r)
+	list(t, r)
+	ready(t, r, "instance-2")
+	if touched := slices.DeleteFunc(journal.Entries(nil)[before:], func(e fake.Entry) bool { return e.PID != 0 }); len(touched) > 0 {
+		t.Errorf("the operator touched a healthy host: %+v", touched)
+	}
+	if got := node(t, r, "instance-1").UID; got != uid {
+		t.Errorf("the node was made anew: %s, before %s", got, uid)
+	}
+}
+
+//
+func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
+	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
+	if _, err := r.InstallOperator(t.Context(), "windows-elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.CreateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run(t, r)
+
+	foreign := &corev1.ConfigMap{}
+	foreign.Namespace, foreign.Name = "default", "windows-instances"
+	foreign.Data = map[string]string{"10.9.0.77": "username=core"}
+	if err := r.Client.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Client.Delete(t.Context(), foreign) }) // the control plane is shared
+
+	list(t, r)
+	ready(t, r)
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(t.Context(), &instances); err != nil {
+		t.Fatal(err)
+	}
+	if len(instances.Items) != 1 || instances.Items[0].Namespace != "windows-elsewhere" {
+		t.Errorf("instances are %+v, want just the one in the operator's namespace", instances.Items)
+	}
+}
