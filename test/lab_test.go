@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
@@ -20,11 +23,25 @@ import (
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
 
 func TestMain(m *testing.M) {
+	logTo(os.Getenv("OPERATOR_LOG"))
 	code := shared.Main(m)
 	if dir, _ := madePayload(); dir != "" {
 		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
+}
+
+// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
+func logTo(path string) {
+	if path == "" {
+		ctrl.SetLogger(logr.Discard())
+		return
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
 }
 
 // madePayload is the payload with the real agent in it, made once for all tests.
@@ -38,7 +55,7 @@ var madePayload = sync.OnceValues(func() (string, error) {
 })
 
 // limit is how long a test waits for what takes a second or two, on a busy machine.
-const limit = 2 * time.Minute
+const limit = 40 * time.Second
 
 // start boots a lab with these hosts on the shared control plane.
 func start(t *testing.T, options rig.Options) *rig.Rig {
@@ -48,7 +65,7 @@ func start(t *testing.T, options rig.Options) *rig.Rig {
 	if err != nil {
 		t.Fatalf("make the payload (is build/wicd.exe built?): %v", err)
 	}
-	options.PayloadDir = dir
+	options.PayloadDir, options.Log = dir, ctrl.Log
 	r, err := rig.New(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=extension-apiserver-authentication,verbs=get
-
 // apiServerCA reads what the API server's certificate is verified with. Kubernetes puts it into every namespace.
 func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
@@ -27,10 +25,10 @@ func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespe
 	}
 }
 
-// readKubeletClientCA reads what kubelets verify their clients with. Machine config operators of old write it into the Ignition; newer
-// ones do not, and then it is what the API server itself verifies clients with.
-func readKubeletClientCA(ctx context.Context, reader client.Reader, files ignitionFiles, id string, facts *nodespec.Cluster) error {
-	content, found, err := files.content(kubeletCAPath)
+// readKubeletClientCA reads what kubelets verify their clients with. Where the Ignition does not hold it, it is what the API server
+// itself verifies its clients with, of which the kubelets' clients are a part.
+func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string, facts *nodespec.Cluster) error {
+	content, found, err := worker.content(kubeletCAPath)
 	if found && err == nil {
 		facts.KubeletClientCA, err = certificates(content)
 	}

@@ -38,14 +38,14 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	if err := get(ctx, reader, name, rendered, id, "MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
 		return err
 	}
-	files, err := parseIgnition(rendered.Spec.Config.Raw)
+	worker, err := parseIgnition(rendered.Spec.Config.Raw)
 	if err != nil {
 		return &Error{Object: id, Field: "spec.config", Message: err.Error() + ". The machine config operator renders it from the worker MachineConfigs."}
 	}
-	if err := readWorkerKubelet(files, id, facts); err != nil {
+	if err := readWorkerKubelet(worker, id, facts); err != nil {
 		return err
 	}
-	return readKubeletClientCA(ctx, reader, files, id, facts)
+	return readKubeletClientCA(ctx, reader, worker, id, facts)
 }
 
 func renderedName(ctx context.Context, reader client.Reader) (string, error) {
@@ -61,25 +61,33 @@ func renderedName(ctx context.Context, reader client.Reader) (string, error) {
 	return pool.Spec.Configuration.Name, nil
 }
 
-// ignitionFiles are the files of an Ignition configuration by path.
-type ignitionFiles map[string]ignitiontypes.Resource
+// workerIgnition are the files of an Ignition configuration by path, and its systemd units by name.
+type workerIgnition struct {
+	files map[string]ignitiontypes.Resource
+	units map[string]string
+}
 
 // parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds secrets.
-func parseIgnition(raw []byte) (ignitionFiles, error) {
+func parseIgnition(raw []byte) (workerIgnition, error) {
 	config, _, err := ignition.ParseCompatibleVersion(raw)
 	if err != nil {
-		return nil, fmt.Errorf("it is no Ignition configuration of version 3 (at most 3.5): %w", err)
+		return workerIgnition{}, fmt.Errorf("it is no valid Ignition configuration of version 3.0 to 3.5: %w", err)
 	}
-	files := make(ignitionFiles, len(config.Storage.Files))
+	worker := workerIgnition{files: map[string]ignitiontypes.Resource{}, units: map[string]string{}}
 	for _, file := range config.Storage.Files {
-		files[file.Path] = file.Contents
+		worker.files[file.Path] = file.Contents
 	}
-	return files, nil
+	for _, unit := range config.Systemd.Units {
+		if unit.Contents != nil {
+			worker.units[unit.Name] = *unit.Contents
+		}
+	}
+	return worker, nil
 }
 
 // content returns a file's content; found is false when the Ignition does not have it.
-func (f ignitionFiles) content(path string) (content []byte, found bool, err error) {
-	resource, ok := f[path]
+func (w workerIgnition) content(path string) (content []byte, found bool, err error) {
+	resource, ok := w.files[path]
 	if !ok {
 		return nil, false, nil
 	}

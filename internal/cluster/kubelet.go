@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -17,11 +18,11 @@ type workerKubelet struct {
 	ClusterDomain string   `json:"clusterDomain"`
 }
 
-func readWorkerKubelet(files ignitionFiles, id string, facts *nodespec.Cluster) error {
+func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster) error {
 	fault := func(message string) error {
 		return &Error{Object: id, Field: "spec.config, file " + kubeletConfigPath, Message: message}
 	}
-	content, found, err := files.content(kubeletConfigPath)
+	content, found, err := worker.content(kubeletConfigPath)
 	switch {
 	case err != nil:
 		return fault(err.Error())
@@ -46,6 +47,19 @@ func readWorkerKubelet(files ignitionFiles, id string, facts *nodespec.Cluster) 
 	if problems := validation.IsDNS1123Subdomain(kubelet.ClusterDomain); len(problems) > 0 {
 		return fault(fmt.Sprintf("clusterDomain %q is no domain: %s.", kubelet.ClusterDomain, problems[0]))
 	}
-	facts.Kubelet.ClusterDNS, facts.Kubelet.ClusterDomain = kubelet.ClusterDNS, kubelet.ClusterDomain
+	facts.Kubelet = nodespec.WorkerKubelet{
+		ClusterDNS: kubelet.ClusterDNS, ClusterDomain: kubelet.ClusterDomain,
+		CloudProvider: cloudProvider(worker.units["kubelet.service"]),
+	}
 	return nil
+}
+
+var cloudProviderFlag = regexp.MustCompile(`--cloud-provider=([a-z]*)`)
+
+// cloudProvider is what the workers' kubelets are told of the cloud. It stands in no file but on their command line only.
+func cloudProvider(unit string) string {
+	if match := cloudProviderFlag.FindStringSubmatch(unit); match != nil {
+		return match[1]
+	}
+	return ""
 }

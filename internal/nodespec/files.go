@@ -106,8 +106,9 @@ func containerdConfiguration() string {
 
 // cniConfiguration is that of win-overlay. Source: containernetworking/plugins, win-overlay, and the HNS policies of hybrid overlay.
 func cniConfiguration(in Inputs) string {
-	policies := []object{{"name": "EndpointPolicy", "value": object{"type": "OutBoundNAT", "settings": object{"exceptionList": in.Cluster.ServiceCIDRs}}}}
-	for _, cidr := range in.Cluster.ServiceCIDRs {
+	serviceNetworks := ipv4Networks(in.Cluster.ServiceCIDRs)
+	policies := []object{{"name": "EndpointPolicy", "value": object{"type": "OutBoundNAT", "settings": object{"exceptionList": serviceNetworks}}}}
+	for _, cidr := range serviceNetworks {
 		policies = append(policies, object{"name": "EndpointPolicy", "value": object{
 			"type": "SDNRoute", "settings": object{"destinationPrefix": cidr, "needEncap": true}}})
 	}
@@ -121,11 +122,11 @@ func cniConfiguration(in Inputs) string {
 	})
 }
 
+// kubeProxyConfiguration needs no feature gates: WinDSR and WinOverlay are always on since 1.34, and their names will go away.
 func kubeProxyConfiguration(in Inputs) string {
 	return encode(object{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "kernelspace",
 		"clientConnection": object{"kubeconfig": kubeconfigFile},
-		"featureGates":     object{"WinDSR": true, "WinOverlay": true},
 		"hostnameOverride": in.Instance.NodeName,
 		"clusterCIDR":      PlaceholderPodSubnet,
 		"winkernel":        object{"networkName": hnsNetwork, "sourceVip": PlaceholderSourceVIP, "enableDSR": true},

@@ -44,10 +44,11 @@ type Component struct {
 	Files   []PayloadFile
 }
 
-// Make is the NodeSpec of a host. It is a pure function of its inputs.
+// Make is the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or malformed, or when the payload
+// lacks a program that the node runs.
 func Make(in Inputs) (NodeSpec, error) {
-	if in.Instance.NodeName == "" || in.Instance.NodeIP == "" {
-		return NodeSpec{}, fmt.Errorf("host %s has no node name or address yet", in.Instance.Name)
+	if err := in.validate(); err != nil {
+		return NodeSpec{}, err
 	}
 	programs := newPrograms(in.Payload)
 	spec := NodeSpec{
@@ -69,8 +70,8 @@ func Make(in Inputs) (NodeSpec, error) {
 		},
 		Checks: checks(),
 	}
-	if len(programs.missing) > 0 {
-		return NodeSpec{}, fmt.Errorf("the payload lacks %s: no node can be made without them", strings.Join(programs.missing, ", "))
+	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
+		return NodeSpec{}, fmt.Errorf("the payload lacks %s: no node can be made without", strings.Join(missing, ", "))
 	}
 	spec.Directories = directories(spec.Services)
 	return spec, nil
@@ -84,7 +85,7 @@ type programs struct {
 
 func newPrograms(components []Component) *programs {
 	p := &programs{}
-	for _, component := range components {
+	for _, component := range byName(components) {
 		p.releases = append(p.releases, Release{
 			Component: component.Name, Version: component.Version,
 			Directory: ReleaseDirectory(component.Name, filesDigest(component.Files)), Files: component.Files,
@@ -138,8 +139,8 @@ func (p *programs) links() []Link {
 // directories are the folders of a node, parents before children.
 func directories(services []Service) []Directory {
 	inherited := []string{
-		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`,
-		`C:\ProgramData\containerd`, containerdRoot, containerdState,
+		// Below C:\var\lib\kubelet are the volumes of pods, which the users in containers must be able to read.
+		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
 	list := []Directory{
 		{Root, host.AccessAdministrators}, {cniDirectory, host.AccessInherited}, {cniConfigDirectory, host.AccessInherited},
@@ -150,7 +151,11 @@ func directories(services []Service) []Directory {
 	for _, path := range inherited {
 		list = append(list, Directory{path, host.AccessInherited})
 	}
-	list = append(list, Directory{pkiDirectory, host.AccessAdministrators})
+	list = append(list,
+		Directory{pkiDirectory, host.AccessAdministrators},
+		// containerd itself gives its folders this access, at each start.
+		Directory{containerdRoot, host.AccessAdministrators}, Directory{containerdState, host.AccessAdministrators},
+	)
 	for _, service := range services {
 		list = append(list, Directory{LogDirectory(service.Name), host.AccessInherited})
 	}

@@ -38,6 +38,9 @@ var restartDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Min
 
 const restartReset = 5 * time.Minute
 
+// clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is read again as it rotates.
+func clientFiles() []string { return []string{kubeconfigFile, apiServerCAFile} }
+
 // services are all services of a node, in the order in which they start. Their command lines stand here and nowhere else.
 func services(in Inputs, p *programs) []Service {
 	list := []Service{
@@ -48,7 +51,7 @@ func services(in Inputs, p *programs) []Service {
 		windowsExporter(in, p),
 		csiProxy(in, p),
 	}
-	if in.Cluster.Platform == "Azure" {
+	if in.Cluster.Platform == platformAzure {
 		list = append(list, cloudNodeManager(in, p))
 	}
 	return append(list, agent(in))
@@ -95,7 +98,7 @@ func kubelet(in Inputs, p *programs) Service {
 	arguments := []string{
 		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile, "--cert-dir=" + pkiDirectory,
 		"--windows-service", "--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS",
-		"--node-labels=node.openshift.io/os_id=Windows",
+		"--node-labels=" + nodeLabels(in),
 		"--hostname-override=" + in.Instance.NodeName, "--node-ip=" + in.Instance.NodeIP, verbosity(in),
 	}
 	if in.Cluster.Kubelet.CloudProvider != "" {
@@ -103,8 +106,19 @@ func kubelet(in Inputs, p *programs) Service {
 	}
 	s := service(ServiceKubelet, logged(in, p, ServiceKubelet, arguments...), "containerd")
 	s.Needs = []Need{NeedCertificate}
-	s.RestartOn = []string{kubeletConfigFile, kubeconfigFile}
+	// kubelet-ca.crt is not among them: the kubelet reads it again by itself.
+	s.RestartOn = append([]string{kubeletConfigFile}, clientFiles()...)
+	// Pods run on without it. That Windows stops what depends on it too is seen by the plan.
 	return s
+}
+
+// nodeLabels are what the kubelet registers the node with. Labels of kubernetes.io are not for a kubelet to set.
+func nodeLabels(in Inputs) string {
+	labels := "node.openshift.io/os_id=Windows"
+	if in.Instance.BYOH {
+		labels += ",windowsmachineconfig.openshift.io/byoh=true"
+	}
+	return labels
 }
 
 func hybridOverlay(in Inputs, p *programs) Service {
@@ -118,6 +132,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	}
 	s := service(name, arguments, ServiceKubelet)
 	s.Needs = []Need{NeedCertificate}
+	s.RestartOn = clientFiles()
 	// It makes the HNS network anew when it starts.
 	s.DisturbsPods = true
 	return s
@@ -127,7 +142,7 @@ func kubeProxy(in Inputs, p *programs) Service {
 	s := service("kube-proxy", logged(in, p, "kube-proxy",
 		p.path("kube-proxy.exe"), "--config="+kubeProxyConfigFile, "--windows-service", verbosity(in)), "hybrid-overlay-node")
 	s.Needs = []Need{NeedCertificate, NeedPodSubnet, NeedSourceVIP}
-	s.RestartOn = []string{kubeProxyConfigFile}
+	s.RestartOn = append([]string{kubeProxyConfigFile}, clientFiles()...)
 	// It removes and makes the rules of Services when it starts.
 	s.DisturbsPods = true
 	return s
@@ -156,6 +171,7 @@ func cloudNodeManager(in Inputs, p *programs) Service {
 		p.path("azure-cloud-node-manager.exe"), "--windows-service", "--node-name="+in.Instance.NodeName, "--wait-routes=false",
 		"--kubeconfig="+kubeconfigFile), ServiceKubelet)
 	s.Needs = []Need{NeedCertificate}
+	s.RestartOn = clientFiles()
 	return s
 }
 

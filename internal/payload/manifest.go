@@ -4,8 +4,6 @@ package payload
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,16 +52,6 @@ type File struct {
 // On tells whether hosts of an Infrastructure platform type get the component.
 func (c Component) On(platform string) bool {
 	return len(c.Platforms) == 0 || slices.Contains(c.Platforms, platform)
-}
-
-// Digest identifies the component by its files' names and content. Components of equal content have equal digests in every version.
-func (c Component) Digest() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", c.Name)
-	for _, f := range c.Files {
-		fmt.Fprintf(h, "%s %s\n", f.SHA256, f.Path)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Component returns the component of a name.

@@ -72,19 +72,6 @@ func TestValidatePath(t *testing.T) {
 	}
 }
 
-func TestComponentDigest(t *testing.T) {
-	a := validManifest().Components[1]
-	b := a
-	b.Version = "v2"
-	if a.Digest() != b.Digest() {
-		t.Error("equal files under another version have another digest")
-	}
-	b.Files = []File{{Path: `bin\other.exe`, Size: 2, SHA256: a.Files[0].SHA256}}
-	if a.Digest() == b.Digest() {
-		t.Error("another file name has the same digest")
-	}
-}
-
 func FuzzParseManifest(f *testing.F) {
 	data, err := json.Marshal(validManifest())
 	if err != nil {

@@ -45,6 +45,10 @@ type FileFact struct {
 	Size       int64       `json:"size,omitempty"`
 	LinkTarget string      `json:"linkTarget,omitempty"`
 	Access     host.Access `json:"access"`
+	// Text is the sha256 of a configuration file's content with the line ends of Unix; see TextDigest.
+	Text string `json:"text,omitempty"`
+	// Entries are the names in a folder that was there before us.
+	Entries []string `json:"entries,omitempty"`
 }
 
 // IdentityFacts are the kubelet's key and certificate on the host. The private key is never part of facts.

@@ -5,6 +5,8 @@ import "github.com/windows-machine-config/wmco/internal/host"
 // Ledger is what the host was like before our first change of each thing. The agent writes an entry before it makes the change, so
 // that a removal at any moment can give the host back as it was. Keys are names as on Windows.
 type Ledger struct {
+	// Removing is true from the begin of a removal on: nothing on the host is repaired any more.
+	Removing bool `json:"removing,omitempty"`
 	// HostName is the computer name before we set one.
 	HostName string `json:"hostName,omitempty"`
 	// Features are the states before we enabled them.
@@ -24,9 +26,11 @@ type Ledger struct {
 // PathBefore is what lay at a path before we wrote there.
 type PathBefore struct {
 	Existed bool `json:"existed"`
+	// Directory is true for a folder that existed.
+	Directory bool `json:"directory,omitempty"`
 	// Entries are the names in a folder that existed; they stay when the folder is given back.
 	Entries []string `json:"entries,omitempty"`
-	// Access is who could use a folder that existed.
+	// Access is who could use a folder or file that existed.
 	Access host.Access `json:"access,omitempty"`
 	// Content is the content of a file that existed (configuration files only, so it is small).
 	Content []byte `json:"content,omitempty"`

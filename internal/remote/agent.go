@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-)
 
-// agentFolder is where agents lie on a host, each in a folder named after its content.
-const agentFolder = `C:\k\wicd`
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
 
 // Agent is the agent's program.
 type Agent struct {
@@ -23,16 +22,13 @@ type Agent struct {
 
 var hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Path is where the agent lies on a host.
-func (a Agent) Path() string { return agentFolder + `\` + a.SHA256[:12] + `\wicd.exe` }
-
 // EnsureAgent brings the agent to the host if it is not there with its size, and returns its path and whether it was sent.
 // progress may be nil; see Upload.
 func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func(done, total int64)) (path string, sent bool, err error) {
 	if !hexDigest.MatchString(agent.SHA256) {
 		return "", false, fmt.Errorf("%q is not a SHA-256 digest", agent.SHA256)
 	}
-	path = agent.Path()
+	path = nodespec.AgentPath(agent.SHA256)
 	info, err := c.stat(ctx, path)
 	if err != nil {
 		return "", false, err

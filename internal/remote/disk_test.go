@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -20,7 +21,7 @@ type disk struct {
 	free     int64            // bytes; negative is unlimited
 	silent   bool             // a full disk is only SSH_FX_FAILURE, as with OpenSSH
 	renames  bool             // a rename replaces what is there
-	failures map[string]error // "Remove /C:/k/x" to what the server answers
+	failures map[string]error // "Remove /C:/k/x" or "Remove" to what the server answers
 	hang     map[string]bool  // "Mkdir /C:/k" never gets an answer
 	writes   func()           // called before each write
 	server   *server
@@ -85,7 +86,7 @@ func (d *disk) names(folder string) []string {
 func (d *disk) fault(method, name string) error {
 	d.mu.Lock()
 	key := method + " " + name
-	err, hang := d.failures[key], d.hang[key]
+	err, hang := cmp.Or(d.failures[key], d.failures[method]), d.hang[key]
 	d.mu.Unlock()
 	if hang {
 		d.server.hang(key, nil)
@@ -164,7 +165,11 @@ func (d *disk) Filecmd(r *sftp.Request) error {
 func (d *disk) StatVFS(*sftp.Request) (*sftp.StatVFS, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return &sftp.StatVFS{Bsize: 1, Frsize: 1, Bavail: uint64(max(0, d.free))}, nil
+	free := uint64(1 << 40)
+	if d.free >= 0 {
+		free = uint64(d.free)
+	}
+	return &sftp.StatVFS{Bsize: 1, Frsize: 1, Bavail: free}, nil
 }
 
 func (d *disk) Filelist(r *sftp.Request) (sftp.ListerAt, error) {

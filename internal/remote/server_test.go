@@ -27,14 +27,17 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// server is an SSH server as a Windows host has it. Its fields are set before the first connection.
+// server is an SSH server as a Windows host has it. Its fields are set before it is a target.
 type server struct {
-	t      testing.TB
-	port   int
-	config *ssh.ServerConfig
-	disk   *disk
-	shell  string // "cmd", "powershell", "bash", "broken"
-	agent  func(p *process) int
+	t        testing.TB
+	listener net.Listener
+	started  sync.Once // with the first target
+	serving  sync.WaitGroup
+	port     int
+	config   *ssh.ServerConfig
+	disk     *disk
+	shell    string // "cmd", "powershell", "bash", "broken"
+	agent    func(p *process) int
 
 	wrap          func(net.Conn) net.Conn // faults of the network
 	preamble      string                  // before the SSH identification
@@ -76,27 +79,28 @@ func newServer(t testing.TB, login sshkey.Key) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.port = listener.Addr().(*net.TCPAddr).Port
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.conns = append(s.conns, conn)
-			s.mu.Unlock()
-			serving.Go(func() { s.serve(conn) })
-		}
-	})
+	s.listener, s.port = listener, listener.Addr().(*net.TCPAddr).Port
 	t.Cleanup(func() {
 		_ = listener.Close()
 		close(s.stopped)
 		s.cut()
-		serving.Wait()
+		s.serving.Wait()
 	})
 	return s
+}
+
+// accept serves connections until the end of the test.
+func (s *server) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.conns = append(s.conns, conn)
+		s.mu.Unlock()
+		s.serving.Go(func() { s.serve(conn) })
+	}
 }
 
 // cut ends all connections at once, as a host does whose power fails.
@@ -239,6 +243,7 @@ func (s *server) exec(command string, p *process) int {
 
 // target is the server as a host to connect to.
 func (s *server) target(key sshkey.Key) remote.Target {
+	s.started.Do(func() { s.serving.Go(s.accept) })
 	return remote.Target{Instance: "win-1", Namespace: "wmco", Address: "127.0.0.1", Port: s.port, User: "Administrator", Key: key}
 }
 

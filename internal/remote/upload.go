@@ -87,7 +87,7 @@ type upload struct {
 	connection      *Connection
 	target, partial string
 	source          *source
-	writing         bool // a temporary file was made
+	writing         bool // content is being written: a failure may mean a full volume
 }
 
 func (u *upload) run(s *fileSession) error {
@@ -101,6 +101,7 @@ func (u *upload) run(s *fileSession) error {
 		}
 		return err
 	}
+	u.writing = false
 	return u.place(s)
 }
 
@@ -125,11 +126,11 @@ func (u *upload) prepare(s *fileSession) error {
 }
 
 func (u *upload) write(s *fileSession) error {
+	u.writing = true
 	file, err := s.OpenFile(u.partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
-	u.writing = true
 	_, err = file.ReadFromWithConcurrency(u.source, packetsUnderWay)
 	if closeErr := file.Close(); err == nil {
 		err = closeErr

@@ -16,9 +16,9 @@ func (t *table) kubeLogRunner(ctx context.Context, p *fake.Process, _ payload.Ex
 	flags := flag.NewFlagSet("kube-log-runner", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	path := flags.String("log-file", "", "")
-	for _, name := range []string{"log-file-size", "log-file-age", "flush-interval"} {
-		flags.String(name, "", "")
-	}
+	flags.String("log-file-size", "", "")
+	flags.Duration("log-file-age", 0, "")
+	flags.Duration("flush-interval", 0, "")
 	flags.Bool("also-stdout", false, "")
 	flags.Bool("redirect-stderr", true, "")
 	if err := flags.Parse(p.Args); err != nil {

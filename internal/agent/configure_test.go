@@ -1,0 +1,103 @@
+package agent_test
+
+import (
+	"crypto/tls"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func TestFirstConfiguration(t *testing.T) {
+	r := newRig(t).start()
+	steps := r.configure()
+
+	t.Run("restarts the host once, and only for features and host name", func(t *testing.T) {
+		if n := r.Journal().Count(fake.KindReboot); n != 1 {
+			t.Errorf("%d restarts", n)
+		}
+		if r.Name() != "node-a" {
+			t.Errorf("the host is named %s", r.Name())
+		}
+	})
+	t.Run("has the certificate request out before the restart", func(t *testing.T) {
+		if slices.Index(steps, "RequestCertificate system:node:node-a") > slices.Index(steps, "Reboot") {
+			t.Error(steps)
+		}
+	})
+	t.Run("leaves nothing to do", func(t *testing.T) {
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+		}
+	})
+	t.Run("runs every service from its release", func(t *testing.T) {
+		for _, wanted := range r.full().Services {
+			service, _ := r.Service(wanted.Name)
+			if service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
+				t.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
+			}
+		}
+	})
+	t.Run("passes its checks", func(t *testing.T) {
+		line, _ := r.run("verify")
+		for _, check := range line.Result.Checks {
+			if !check.Passed && !check.Advisory {
+				t.Errorf("%s: %s", check.Name, check.Message)
+			}
+		}
+	})
+	t.Run("lays the certificate out as client-go's store does", func(t *testing.T) {
+		info, err := r.Drive().Stat(pki + `\kubelet-client-current.pem`)
+		r.must(err)
+		if !strings.HasPrefix(info.LinkTarget, pki+`\kubelet-client-2`) {
+			t.Errorf("it leads to %q", info.LinkTarget)
+		}
+		data, err := r.Drive().ReadFile(pki + `\kubelet-client-current.pem`)
+		r.must(err)
+		if _, err := tls.X509KeyPair(data, data); err != nil {
+			t.Error(err)
+		}
+		file, err := r.Drive().Stat(info.LinkTarget)
+		r.must(err)
+		if file.Access != host.AccessAdministrators {
+			t.Errorf("others may read the key: %s", file.Access)
+		}
+	})
+	t.Run("keeps its inputs no longer than needed", func(t *testing.T) {
+		// The plan above left its spec there, which the next apply takes away.
+		r.apply(r.full())
+		if left, _ := r.Drive().ReadDir(nodespec.InboxRoot); len(left) != 0 {
+			t.Errorf("%d files", len(left))
+		}
+	})
+	t.Run("does nothing when it is asked again", func(t *testing.T) {
+		args := r.send(r.full())
+		writes := r.Journal().Count(fake.KindService)
+		line, steps := r.run(append([]string{"apply"}, args...)...)
+		if len(steps) != 0 || r.Journal().Count(fake.KindService) != writes {
+			t.Error(steps)
+		}
+		if line.Result.Facts.Applied != r.full().Digest() {
+			t.Error("it does not say that the spec was applied")
+		}
+	})
+}
+
+func TestAnswerTellsNoSecret(t *testing.T) {
+	r := newRig(t).start()
+	r.push()
+	r.must(r.Drive().WriteFile(`C:\k\kubelet.conf`, []byte("password: canary\n")))
+	line, _ := r.apply(newSpec(nil))
+	data, err := line.Encode()
+	r.must(err)
+	if strings.Contains(string(data), "Y2FuYXJ5") || strings.Contains(string(data), "canary") || strings.Contains(string(data), "PRIVATE") {
+		t.Error(string(data))
+	}
+	if line.Type != verb.TypeRebooting {
+		t.Errorf("%s %v", line.Type, line.Failure)
+	}
+}

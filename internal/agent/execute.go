@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// executor does the steps of a plan. What each does is in files by concern.
+type executor struct {
+	*agent
+	facts   plan.Facts // that the plan was made of
+	payload *incoming
+	current verb.Step // for lines of progress
+}
+
+// do does one step.
+func (e *executor) do(ctx context.Context, step plan.Step) error {
+	switch o := step.Operation.(type) {
+	case plan.MakeDirectory:
+		return e.makeDirectory(ctx, o.Directory)
+	case plan.InstallRelease:
+		return e.installRelease(ctx, o.Release)
+	case plan.WriteFile:
+		return e.writeFile(ctx, o.File)
+	case plan.MakeLink:
+		return e.makeLink(ctx, o.Link)
+	case plan.RemovePath:
+		return e.removePath(ctx, o)
+	case plan.EnableFeature:
+		return e.enableFeature(ctx, o.Feature)
+	case plan.DisableFeature:
+		return e.disableFeature(ctx, o.Feature)
+	case plan.SetHostName:
+		return e.host.System.SetHostName(ctx, o.HostName)
+	case plan.SetEnvironment:
+		return e.setEnvironment(ctx, o)
+	case plan.SetFirewallRule:
+		return e.host.Firewall.SetRule(ctx, o.Rule)
+	case plan.DeleteFirewallRule:
+		return absentIsFine(e.host.Firewall.DeleteRule(ctx, o.Rule))
+	case plan.RequestCertificate:
+		return e.requestCertificate(ctx, o.Identity)
+	case plan.InstallCertificate:
+		return e.installCertificate(ctx, o.Identity)
+	}
+	return e.doRunning(ctx, step.Operation)
+}
+
+// doRunning does steps about what runs: services, processes and networks.
+func (e *executor) doRunning(ctx context.Context, operation plan.Operation) error {
+	switch o := operation.(type) {
+	case plan.ConfigureService:
+		return e.host.Services.Configure(ctx, o.Service)
+	case plan.StartService:
+		return e.startService(ctx, o.Service)
+	case plan.StopService:
+		return e.stopService(ctx, o.Service)
+	case plan.DeleteService:
+		return e.deleteService(ctx, o.Service)
+	case plan.RestoreService:
+		return e.restoreService(ctx, o.Service)
+	case plan.KillProcess:
+		return e.killProcess(ctx, o.Process)
+	case plan.AwaitNetwork:
+		return e.awaitNetwork(ctx, o)
+	case plan.CreateEndpoint:
+		return e.createEndpoint(ctx, o)
+	case plan.DeleteNetwork:
+		return absentIsFine(e.host.Networks.DeleteNetwork(ctx, o.Network))
+	}
+	return fmt.Errorf("this agent (%s) cannot do %T", e.version, operation)
+}
+
+// doAll does the steps of a plan up to one that restarts the host, which it returns.
+func (e *executor) doAll(ctx context.Context, steps []plan.Step) (restart *plan.Step, err error) {
+	for i, step := range steps {
+		if step.Reboots {
+			return &step, nil
+		}
+		e.current = verb.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: verb.StepStarted}
+		e.answer.step(e.current)
+		if err := e.do(ctx, step); err != nil {
+			return nil, failureOf(step.Name, err)
+		}
+		e.current.State = verb.StepDone
+		e.answer.step(e.current)
+	}
+	return nil, nil
+}
+
+// progress tells how far the present step is.
+func (e *executor) progress(format string, arguments ...any) {
+	e.answer.detail(e.current, fmt.Sprintf(format, arguments...))
+}
+
+// within does something that takes long, for at most the limit, and gives a sign of life while it does.
+func (e *executor) within(ctx context.Context, limit time.Duration, what string, action func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		e.watch(what, limit, ended, cancel)
+	}()
+	err := action(ctx)
+	close(ended)
+	<-watched
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
+}
+
+func (e *executor) watch(what string, limit time.Duration, ended <-chan struct{}, cancel context.CancelCauseFunc) {
+	timer := e.clock.NewTimer(limit)
+	defer timer.Stop()
+	ticker := e.clock.NewTicker(HeartbeatInterval)
+	defer ticker.Stop()
+	began := e.clock.Now()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-ticker.C():
+			e.progress("%s, for %s of at most %s", what, e.clock.Since(began).Round(time.Second), limit)
+		case <-timer.C():
+			cancel(&verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("%s took longer than %s", what, limit)})
+			return
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+func (e *executor) makeDirectory(ctx context.Context, directory nodespec.Directory) error {
+	access := directory.Access
+	if access == "" {
+		access = host.AccessInherited
+	}
+	if err := e.host.Tree.MakeDirectory(ctx, directory.Path, access); err != nil {
+		return fmt.Errorf("make folder %s: %w", directory.Path, err)
+	}
+	return nil
+}
+
+// ensureDirectory makes a folder that is not there.
+func (e *executor) ensureDirectory(ctx context.Context, path string, access host.Access) error {
+	_, err := e.host.Files.Stat(ctx, path)
+	if errors.Is(err, host.ErrNotExist) {
+		err = e.host.Tree.MakeDirectory(ctx, path, access)
+	}
+	if err != nil {
+		return fmt.Errorf("make folder %s: %w", path, err)
+	}
+	return nil
+}
+
+func (e *executor) writeFile(ctx context.Context, file nodespec.File) error {
+	if err := e.clearLink(ctx, file.Path); err != nil {
+		return err
+	}
+	options := host.WriteOptions{Access: file.Access}
+	if options.Access == "" {
+		options.Access = host.AccessInherited
+	}
+	if err := e.host.Files.Write(ctx, file.Path, strings.NewReader(file.Content), options); err != nil {
+		return fmt.Errorf("write %s: %w", file.Path, err)
+	}
+	return nil
+}
+
+// clearLink takes away a link where a file belongs, so that what it leads to is not written.
+func (e *executor) clearLink(ctx context.Context, path string) error {
+	if e.facts.Files[path].LinkTarget == "" {
+		return nil
+	}
+	if err := e.host.Files.Remove(ctx, path); err != nil {
+		return fmt.Errorf("remove link %s: %w", path, err)
+	}
+	return nil
+}
+
+func (e *executor) makeLink(ctx context.Context, link nodespec.Link) error {
+	if fact, there := e.facts.Files[link.Path]; there && fact.LinkTarget == "" && !fact.Directory {
+		// A file that was there before us lies in the ledger.
+		if err := e.host.Files.Remove(ctx, link.Path); err != nil {
+			return fmt.Errorf("remove file %s, which was there before: %w", link.Path, err)
+		}
+	}
+	if err := e.host.Tree.Symlink(ctx, link.Target, link.Path); err != nil {
+		return fmt.Errorf("make link %s to %s: %w", link.Path, link.Target, err)
+	}
+	return nil
+}
+
+func (e *executor) removePath(ctx context.Context, o plan.RemovePath) error {
+	if o.Keep == nil {
+		return e.removeAll(ctx, o.Path)
+	}
+	entries, err := e.readDir(ctx, o.Path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		kept := slices.ContainsFunc(o.Keep, func(name string) bool { return strings.EqualFold(name, entry.Name) })
+		if kept {
+			continue
+		}
+		e.progress("removes %s", entry.Path)
+		if err := e.removeAll(ctx, entry.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *executor) removeAll(ctx context.Context, path string) error {
+	if err := e.host.Files.Remove(ctx, path); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// maxConfigFile is the size up to which the content of a file is looked at and kept. Configuration files are far below.
+const maxConfigFile = 1 << 20
+
+// files looks at every place that the spec or the ledger names.
+func (g *gatherer) files(ctx context.Context) error {
+	g.facts.Files = map[string]plan.FileFact{}
+	for _, path := range plan.Paths(g.facts.Ledger, g.spec) {
+		if err := g.file(ctx, path); err != nil {
+			return err
+		}
+	}
+	for _, release := range g.spec.Releases {
+		for _, file := range release.Files {
+			g.payloadFile(release.Path(file))
+		}
+		g.payloadFile(release.Manifest())
+	}
+	return nil
+}
+
+// payloadFile takes over what is known of a file of a release.
+func (g *gatherer) payloadFile(path string) {
+	if fact, there := g.payload[lower(path)]; there {
+		g.facts.Files[path] = fact
+	}
+}
+
+func (g *gatherer) file(ctx context.Context, path string) error {
+	info, err := g.host.Files.Stat(ctx, path)
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	fact := plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access}
+	switch {
+	case info.LinkTarget != "":
+	case info.Directory:
+		fact.Entries, err = g.entries(ctx, path)
+	default:
+		fact.Size = info.Size
+		err = g.content(ctx, path, &fact)
+	}
+	if err != nil {
+		return err
+	}
+	g.facts.Files[path] = fact
+	return nil
+}
+
+// entries are the names in a folder that may have been there before us; of our own folders nobody needs them.
+func (g *gatherer) entries(ctx context.Context, path string) ([]string, error) {
+	before, known := g.facts.Ledger.Paths[path]
+	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) {
+		return nil, nil
+	}
+	infos, err := g.host.Files.ReadDir(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", path, err)
+	}
+	names := make([]string, len(infos))
+	for i, info := range infos {
+		names[i] = info.Name
+	}
+	return names, nil
+}
+
+func (g *gatherer) content(ctx context.Context, path string, fact *plan.FileFact) error {
+	if fact.Size > maxConfigFile {
+		sum, err := g.hashFile(ctx, path)
+		fact.SHA256 = sum
+		return err
+	}
+	data, err := g.store.read(ctx, path)
+	if err != nil {
+		return err
+	}
+	fact.SHA256, fact.Text = plan.Digest(data), plan.TextDigest(data)
+	return nil
+}

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Types of PEM blocks.
+const (
+	pemCertificate = "CERTIFICATE"
+	pemRequest     = "CERTIFICATE REQUEST"
+	pemKey         = "EC PRIVATE KEY"
+)
+
+// currentLink and pendingFile are the files in Identity.Directory. The first is the name that client-go's certificate store knows; it
+// must be a symbolic link, because the kubelet's first rotation refuses to replace a file.
+const (
+	currentLink = `\kubelet-client-current.pem`
+	pendingFile = `\kubelet-client-pending.pem`
+)
+
+// pair is a private key and what was made for it: a certificate chain or a request.
+type pair struct {
+	key     *ecdsa.PrivateKey
+	chain   []*x509.Certificate
+	request *x509.CertificateRequest
+}
+
+// newPending makes a key and a request for the identity.
+func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, fmt.Errorf("make the kubelet's key: %w", err)
+	}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: identity.CommonName, Organization: []string{identity.Organization}}}
+	request, err := x509.CreateCertificateRequest(random, template, key)
+	if err != nil {
+		return nil, fmt.Errorf("make the request for the kubelet's certificate: %w", err)
+	}
+	encoded, err := encodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: request}), encoded...), nil
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	encoded, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, errors.New("encode the kubelet's key") // the cause could quote it
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: encoded}), nil
+}
+
+// matches tells whether the request asks for the identity.
+func (p *pair) matches(identity nodespec.Identity) bool {
+	return p.request != nil && p.request.Subject.CommonName == identity.CommonName &&
+		slices.Equal(p.request.Subject.Organization, []string{identity.Organization})
+}
+
+// parsePair reads a file with a key and a certificate or request; nil when it is none whose parts belong together. Errors are not
+// passed on: they could quote the key.
+func parsePair(data []byte) *pair {
+	p := &pair{}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if p.add(block) != nil {
+			return nil
+		}
+	}
+	if p.key == nil || len(p.chain) == 0 && p.request == nil {
+		return nil
+	}
+	if len(p.chain) > 0 && !p.key.PublicKey.Equal(p.chain[0].PublicKey) {
+		return nil
+	}
+	if p.request != nil && !p.key.PublicKey.Equal(p.request.PublicKey) {
+		return nil
+	}
+	return p
+}
+
+func (p *pair) add(block *pem.Block) (err error) {
+	switch block.Type {
+	case pemCertificate:
+		var certificate *x509.Certificate
+		certificate, err = x509.ParseCertificate(block.Bytes)
+		p.chain = append(p.chain, certificate)
+	case pemRequest:
+		p.request, err = x509.ParseCertificateRequest(block.Bytes)
+	case pemKey:
+		p.key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "PRIVATE KEY":
+		var key any
+		if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+			p.key, _ = key.(*ecdsa.PrivateKey)
+		}
+	}
+	return err
+}
+
+// requestPEM is the request as the API takes it.
+func (p *pair) requestPEM() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: p.request.Raw}))
+}

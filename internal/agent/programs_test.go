@@ -1,0 +1,109 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// table finds the stand-ins of the test payload. The agent's executable runs the agent itself.
+func (r *rig) table(content []byte) (fake.Program, error) {
+	words := strings.Fields(string(content[:min(len(content), 80)]))
+	if len(words) < 3 || words[0] != "MZ" {
+		return nil, errors.New("not a stand-in")
+	}
+	programs := map[string]fake.Program{
+		"wicd.exe": r.agent, "containerd.exe": containerd, "shim.exe": idle, "kubelet.exe": kubelet,
+		"hybrid-overlay-node.exe": hybridOverlay, "kube-proxy.exe": kubeProxy,
+	}
+	if known := programs[words[1]]; known != nil {
+		return known, nil
+	}
+	return nil, fmt.Errorf("no stand-in for %s", words[1])
+}
+
+func (r *rig) agent(ctx context.Context, p *fake.Process) int {
+	return agent.Main(ctx, agent.Process{
+		Host: p.Host, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
+		Clock: r.clock, Rand: rand.Reader, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
+	})
+}
+
+func idle(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }
+
+func read(ctx context.Context, p *fake.Process, path string) (string, error) {
+	file, err := p.Host.Files.Open(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(file)
+	return string(data), err
+}
+
+func note(ctx context.Context, p *fake.Process, path string) error {
+	return p.Host.Files.Write(ctx, path, bytes.NewReader([]byte("noted\n")), host.WriteOptions{})
+}
+
+// containerd leaves an image and a shim behind that outlive it.
+func containerd(ctx context.Context, p *fake.Process) int {
+	if _, err := read(ctx, p, `C:\k\containerd\containerd_conf.toml`); err != nil {
+		return 2
+	}
+	err := p.ServeRuntime("npipe://./pipe/containerd-containerd", func() host.RuntimeStatus {
+		return host.RuntimeStatus{Name: "containerd", Version: "v1", Ready: true}
+	})
+	if err = errors.Join(err, note(ctx, p, `C:\ProgramData\containerd\image`), note(ctx, p, `C:\var\log\containerd\containerd.log`)); err != nil {
+		return 3
+	}
+	shim := p.Path[:strings.LastIndexByte(p.Path, '\\')] + `\shim.exe`
+	if _, err := p.Spawn(shim); err != nil {
+		return 4
+	}
+	<-ctx.Done()
+	return 0
+}
+
+func kubelet(ctx context.Context, p *fake.Process) int {
+	if pair, err := read(ctx, p, pki+`\kubelet-client-current.pem`); err != nil || !strings.Contains(pair, "PRIVATE KEY") {
+		return 2
+	}
+	err := p.ServeLocal(10248, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	if err = errors.Join(err, note(ctx, p, `C:\var\log\kubelet\kubelet.log`)); err != nil {
+		return 3
+	}
+	<-ctx.Done()
+	return 0
+}
+
+// hybridOverlay makes its networks unless they are there.
+func hybridOverlay(ctx context.Context, p *fake.Process) int {
+	for _, network := range []host.HNSNetwork{
+		{Name: "BaseOVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: "100.64.0.0/30"},
+		{Name: hnsNetwork, Type: "Overlay", Subnet: podSubnet},
+	} {
+		if err := p.CreateNetwork(network); err != nil && !errors.Is(err, host.ErrExist) {
+			return 2
+		}
+	}
+	<-ctx.Done()
+	return 0
+}
+
+func kubeProxy(ctx context.Context, p *fake.Process) int {
+	config, err := read(ctx, p, `C:\k\kube-proxy.conf`)
+	if err != nil || strings.Contains(config, "${") || !strings.Contains(config, "vip: 10.132.1.2\n") {
+		return 2
+	}
+	<-ctx.Done()
+	return 0
+}

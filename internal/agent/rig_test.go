@@ -1,0 +1,316 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// rig is a machine and what an operator does to it.
+type rig struct {
+	*testing.T
+	*fake.Machine
+	ctx      context.Context
+	clock    clock.WithTicker
+	versions versions
+	before   fake.Snapshot
+	requests map[string]bool // all certificate requests that were seen
+	validity time.Duration   // of the certificates that are signed
+}
+
+func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
+	t.Helper()
+	r := &rig{T: t, clock: clock.RealClock{}, requests: map[string]bool{}, validity: time.Hour}
+	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.table}
+	for _, each := range change {
+		each(&options)
+	}
+	if options.Clock != nil {
+		r.clock = options.Clock
+	}
+	r.Machine = fake.New(options)
+	t.Cleanup(r.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	r.ctx = ctx
+	return r
+}
+
+// start boots the machine and remembers what it is like.
+func (r *rig) start() *rig {
+	r.Helper()
+	r.must(r.Boot(r.ctx))
+	r.before = r.Snapshot()
+	return r
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// push brings the agent, as the operator does.
+func (r *rig) push() string {
+	r.Helper()
+	path := nodespec.AgentPath(sum(agentProgram))
+	r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
+	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+	if _, err := r.Drive().Stat(path); err != nil {
+		r.must(r.Drive().WriteFile(path, agentProgram))
+	}
+	return path
+}
+
+// run runs a verb and returns its last line, which is empty when the verb was killed before one, and all names of steps that it began.
+func (r *rig) run(args ...string) (last verb.Line, steps []string) {
+	r.Helper()
+	path := r.push()
+	var out, errs bytes.Buffer
+	_, err := r.Exec(r.ctx, fake.ExecRequest{Path: path, Args: args, Stdout: &out, Stderr: &errs})
+	if err != nil && !errors.Is(err, fake.ErrProcessEnded) && !errors.Is(err, fake.ErrPoweredOff) {
+		r.Fatal(err)
+	}
+	for _, text := range strings.Split(out.String(), "\n") {
+		line, ok := verb.Decode([]byte(text))
+		if !ok {
+			continue
+		}
+		if last.Type == verb.TypeResult || last.Type == verb.TypeFailure {
+			r.Fatalf("%s line after the last one", line.Type)
+		}
+		last = line
+		if line.Type == verb.TypeStep && line.Step.State == verb.StepStarted {
+			steps = append(steps, line.Step.Name)
+		}
+	}
+	if last.Type == verb.TypeHello || last.Type == verb.TypePlan || last.Type == verb.TypeStep {
+		last = verb.Line{} // killed
+	}
+	if last.Result != nil && last.Result.Facts != nil && last.Result.Facts.Identity.Request != "" {
+		r.requests[last.Result.Facts.Identity.Request] = true
+	}
+	return last, steps
+}
+
+// apply sends the spec, and with it what the host lacks, and runs the verb.
+func (r *rig) apply(spec nodespec.NodeSpec) (verb.Line, []string) {
+	r.Helper()
+	args := r.send(spec)
+	if args == nil {
+		return verb.Line{}, nil
+	}
+	return r.run(append([]string{"apply"}, args...)...)
+}
+
+// send uploads spec and payload and returns the flags; nil when the verb facts was killed.
+func (r *rig) send(spec nodespec.NodeSpec) []string {
+	r.Helper()
+	line, _ := r.run("facts")
+	if line.Result == nil {
+		return nil
+	}
+	data, err := spec.Encode()
+	r.must(err)
+	path := nodespec.InboxSpec(sum(data))
+	r.must(r.Drive().WriteFile(path, data))
+	args := []string{"--spec", path}
+	if lacking := lacking(spec, line.Result.Facts.Payload); len(lacking) > 0 {
+		archive, err := pack(r.TempDir(), r.versions, lacking)
+		r.must(err)
+		path := nodespec.InboxPayload(sum(archive))
+		r.must(r.Drive().WriteFile(path, archive))
+		args = append(args, "--payload", path)
+	}
+	return args
+}
+
+func lacking(spec nodespec.NodeSpec, present map[string]string) []string {
+	var sums []string
+	for _, release := range spec.Releases {
+		for _, file := range release.Files {
+			if _, there := present[file.SHA256]; !there {
+				sums = append(sums, file.SHA256)
+			}
+		}
+	}
+	slices.Sort(sums)
+	return slices.Compact(sums)
+}
+
+// configure does what the operator does until the host is a node, through restarts of the host and kills of the agent.
+func (r *rig) configure() (steps []string) {
+	r.Helper()
+	spec := newSpec(r.versions)
+	for range 30 {
+		boot := r.BootID()
+		line, done := r.apply(spec)
+		steps = append(steps, done...)
+		switch line.Type {
+		case verb.TypeRebooting:
+			r.awaitBoot(boot)
+		case verb.TypeFailure:
+			r.Fatalf("apply: %s: %v", line.Failure.Reason, line.Failure)
+		case verb.TypeResult:
+			if !r.satisfy(&spec, *line.Result) {
+				return steps
+			}
+		default: // killed
+			r.awaitRunning()
+		}
+	}
+	r.Fatal("the host does not become a node")
+	return nil
+}
+
+// satisfy gives what the agent needs; false when it needs nothing.
+func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
+	r.Helper()
+	needs := result.Plan.Needs
+	if slices.Contains(needs, nodespec.NeedCertificate) {
+		spec.Identity.Certificate = r.sign(result.Facts.Identity.Request)
+		return true
+	}
+	if slices.Contains(needs, nodespec.NeedPodSubnet) {
+		spec.Network.PodSubnet = podSubnet
+		return true
+	}
+	if len(needs) > 0 {
+		r.Fatalf("needs %v", needs)
+	}
+	return false
+}
+
+// awaitBoot waits until the machine is up again after a restart.
+func (r *rig) awaitBoot(before string) {
+	r.Helper()
+	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.BootID() != before && m.Running() }))
+}
+
+func (r *rig) awaitRunning() {
+	r.Helper()
+	r.must(r.WaitFor(r.ctx, (*fake.Machine).Running))
+}
+
+// remove has the agent give the host back, and takes the agent's folder away as the operator does.
+func (r *rig) remove() (steps []string) {
+	r.Helper()
+	for range 30 {
+		boot := r.BootID()
+		line, done := r.run("remove")
+		steps = append(steps, done...)
+		switch line.Type {
+		case verb.TypeRebooting:
+			r.awaitBoot(boot)
+		case verb.TypeFailure:
+			r.Fatalf("remove: %s: %v", line.Failure.Reason, line.Failure)
+		case verb.TypeResult:
+			if !line.Result.Removed {
+				r.Fatal("remove ended without having removed everything")
+			}
+			r.must(r.Drive().RemoveAll(nodespec.AgentRoot))
+			if rest, err := r.Drive().ReadDir(nodespec.Root); err == nil && len(rest) == 0 {
+				r.must(r.Drive().Remove(nodespec.Root))
+			}
+			return steps
+		default:
+			r.awaitRunning()
+		}
+	}
+	r.Fatal("the host is not given back")
+	return nil
+}
+
+// authority signs as the cluster's signer does.
+var authority = sync.OnceValue(func() *x509.Certificate {
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test signer"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, template, authorityKey().Public(), authorityKey())
+	if err != nil {
+		panic(err)
+	}
+	certificate, err := x509.ParseCertificate(data)
+	if err != nil {
+		panic(err)
+	}
+	return certificate
+})
+
+var authorityKey = sync.OnceValue(func() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+func (r *rig) sign(request string) string {
+	r.Helper()
+	block, _ := pem.Decode([]byte(request))
+	if block == nil {
+		r.Fatalf("no certificate request: %q", request)
+	}
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	r.must(err)
+	r.must(csr.CheckSignature())
+	now := r.clock.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: csr.Subject, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(r.validity),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, authority(), csr.PublicKey, authorityKey())
+	r.must(err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
+}
+
+// plan is what the agent would do now.
+func (r *rig) plan(spec nodespec.NodeSpec) plan.Plan {
+	r.Helper()
+	line, _ := r.run(append([]string{"plan"}, r.send(spec)...)...)
+	if line.Result == nil || line.Result.Plan == nil {
+		r.Fatalf("no plan: %+v", line.Failure)
+	}
+	return *line.Result.Plan
+}
+
+// full is the spec that the host was brought to.
+func (r *rig) full() nodespec.NodeSpec {
+	spec := newSpec(r.versions)
+	spec.Network.PodSubnet = podSubnet
+	return spec
+}
+
+func (r *rig) count(kind fake.Kind, detail string) int {
+	return len(r.Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.Contains(e.Detail, detail) }))
+}
+
+func names(p plan.Plan) string {
+	var lines []string
+	for _, step := range p.Steps {
+		lines = append(lines, fmt.Sprintf("%s (%s)", step.Name, step.Reason))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,201 @@
+package agent_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+const (
+	podSubnet  = "10.132.1.0/24"
+	hnsNetwork = "OVNKubernetesHybridOverlayNetwork"
+	pki        = `C:\var\lib\kubelet\pki`
+)
+
+// program is the content of a stand-in executable, by its name and version.
+func program(name, version string) []byte {
+	return []byte("MZ " + name + " " + version + "\n" + strings.Repeat("filler ", 200))
+}
+
+func sum(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:])
+}
+
+// components are the test payload: component, then file name.
+var components = map[string][]string{
+	"containerd":          {"containerd.exe", "shim.exe"},
+	"kubelet":             {"kubelet.exe"},
+	"hybrid-overlay-node": {"hybrid-overlay-node.exe"},
+	"kube-proxy":          {"kube-proxy.exe"},
+	"cni":                 {`bin\win-overlay.exe`},
+}
+
+var componentNames = []string{"cni", "containerd", "hybrid-overlay-node", "kube-proxy", "kubelet"}
+
+// versions of components that are not v1.
+type versions map[string]string
+
+func (v versions) of(component string) string {
+	if version, ok := v[component]; ok {
+		return version
+	}
+	return "v1"
+}
+
+func (v versions) release(component string) nodespec.Release {
+	release := nodespec.Release{Component: component, Version: v.of(component)}
+	all := sha256.New()
+	for _, name := range components[component] {
+		content := program(name, release.Version)
+		all.Write(content)
+		release.Files = append(release.Files, nodespec.PayloadFile{Name: name, SHA256: sum(content), Size: int64(len(content))})
+	}
+	release.Directory = nodespec.ReleaseDirectory(component, hex.EncodeToString(all.Sum(nil)))
+	return release
+}
+
+var agentProgram = program("wicd.exe", "v1")
+
+// newSpec is a small node: everything that a plan knows is in it.
+func newSpec(v versions) nodespec.NodeSpec {
+	spec := nodespec.NodeSpec{
+		Schema: nodespec.SchemaVersion, Instance: "win-a", Version: "1.0.0", HostName: "node-a", NodeName: "node-a",
+		Features:    []string{"Containers"},
+		Environment: map[string]string{"HTTPS_PROXY": "http://proxy.example:3128"},
+		Firewall: []host.FirewallRule{
+			{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
+		},
+		Identity: nodespec.Identity{Directory: pki, CommonName: "system:node:node-a", Organization: "system:nodes"},
+		Network: nodespec.Network{
+			HNSNetwork: hnsNetwork, OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork", hnsNetwork}, SourceVIPEndpoint: "VIPEndpoint",
+		},
+		Files: []nodespec.File{
+			{Path: `C:\k\kubelet.conf`, Content: "kind: KubeletConfiguration\n"},
+			{Path: `C:\k\containerd\containerd_conf.toml`, Content: "version = 3\n"},
+			{Path: `C:\k\cni\cni.conf`, Content: "subnet: ${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet}},
+			{
+				Path: `C:\k\kube-proxy.conf`, Content: "cidr: ${POD_SUBNET}\nvip: ${SOURCE_VIP}\n",
+				Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP},
+			},
+		},
+	}
+	for _, component := range componentNames {
+		release := v.release(component)
+		spec.Releases = append(spec.Releases, release)
+		for _, file := range release.Files {
+			link := `C:\k\` + file.Name[strings.LastIndexByte(file.Name, '\\')+1:]
+			spec.Links = append(spec.Links, nodespec.Link{Path: link, Target: release.Path(file)})
+		}
+	}
+	spec.Services = services(v)
+	spec.Directories = directories(spec.Services)
+	spec.Checks = []nodespec.Check{
+		{Name: "KubeletRuns", Kind: nodespec.CheckService, Target: "kubelet"},
+		{Name: "KubeletHealthy", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1:10248/healthz", Timeout: 30 * time.Second},
+		{Name: "ContainerRuntimeReady", Kind: nodespec.CheckContainerRuntime, Target: "npipe://./pipe/containerd-containerd", Timeout: 30 * time.Second},
+		{Name: "HNSNetworkReady", Kind: nodespec.CheckHNSNetwork, Target: hnsNetwork},
+		{Name: "CNIConfigured", Kind: nodespec.CheckFile, Target: `C:\k\cni\cni.conf`},
+		{Name: "EndpointCanBeMade", Kind: nodespec.CheckEndpoint, Target: hnsNetwork},
+		{Name: "ExporterServes", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1:9182/metrics", Advisory: true},
+	}
+	return spec
+}
+
+func directories(services []nodespec.Service) []nodespec.Directory {
+	list := []nodespec.Directory{{Path: nodespec.Root, Access: host.AccessAdministrators}}
+	paths := []string{
+		nodespec.ReleasesRoot, `C:\k\containerd`, `C:\k\cni`, `C:\var`, `C:\var\lib`, `C:\var\lib\kubelet`, `C:\var\lib\cni`,
+		nodespec.LogRoot, `C:\ProgramData\containerd`,
+	}
+	for _, service := range services {
+		paths = append(paths, nodespec.LogDirectory(service.Name))
+	}
+	for _, path := range paths {
+		list = append(list, nodespec.Directory{Path: path, Access: host.AccessInherited})
+	}
+	return append(list, nodespec.Directory{Path: pki, Access: host.AccessAdministrators})
+}
+
+func services(v versions) []nodespec.Service {
+	service := func(name string, disturbs bool, dependencies ...string) nodespec.Service {
+		return nodespec.Service{DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
+			Name: name, DisplayName: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: host.StartAutomatic,
+			Dependencies: dependencies, RestartDelays: []time.Duration{time.Hour}, ResetPeriod: time.Hour,
+		}}
+	}
+	containerd := service("containerd", true)
+	containerd.CommandLine = v.release("containerd").Directory + `\containerd.exe --config C:\k\containerd\containerd_conf.toml`
+	containerd.RestartOn = []string{`C:\k\containerd\containerd_conf.toml`}
+	kubelet := service("kubelet", false, "containerd")
+	kubelet.CommandLine = v.release("kubelet").Directory + `\kubelet.exe --config=C:\k\kubelet.conf`
+	kubelet.RestartOn = []string{`C:\k\kubelet.conf`}
+	kubelet.Needs = []nodespec.Need{nodespec.NeedCertificate}
+	overlay := service("hybrid-overlay-node", true, "kubelet")
+	overlay.CommandLine = v.release("hybrid-overlay-node").Directory + `\hybrid-overlay-node.exe`
+	overlay.Needs = []nodespec.Need{nodespec.NeedCertificate}
+	proxy := service("kube-proxy", true, "hybrid-overlay-node")
+	proxy.CommandLine = v.release("kube-proxy").Directory + `\kube-proxy.exe --config=C:\k\kube-proxy.conf`
+	proxy.RestartOn = []string{`C:\k\kube-proxy.conf`}
+	proxy.Needs = []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP}
+	wicd := service(nodespec.ServiceAgent, false)
+	wicd.CommandLine = nodespec.AgentPath(sum(agentProgram)) + " service"
+	return []nodespec.Service{containerd, kubelet, overlay, proxy, wicd}
+}
+
+// testPayload makes the payload of some versions once.
+func testPayload(directory string, v versions) (*payload.Payload, error) {
+	build := payload.Build{Version: "1.0.0", WindowBytes: 1 << 20, Components: []payload.Source{source("wicd", "v1", []string{"wicd.exe"})}}
+	for _, component := range componentNames {
+		build.Components = append(build.Components, source(component, v.of(component), components[component]))
+	}
+	return payload.Write(directory, build)
+}
+
+func source(component, version string, names []string) payload.Source {
+	s := payload.Source{Component: payload.Component{Name: component, Version: version, Source: "test", Required: true, StandIn: true}}
+	for _, name := range names {
+		s.Files = append(s.Files, payload.File{Path: name})
+		s.Content = append(s.Content, func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(program(name, version))), nil
+		})
+	}
+	return s
+}
+
+var archives struct {
+	sync.Mutex
+	packed map[string][]byte
+}
+
+// pack is an archive of the files with these digests.
+func pack(directory string, v versions, sums []string) ([]byte, error) {
+	key := fmt.Sprint(v, sums)
+	archives.Lock()
+	defer archives.Unlock()
+	if data, ok := archives.packed[key]; ok {
+		return data, nil
+	}
+	p, err := testPayload(directory, v)
+	if err != nil {
+		return nil, err
+	}
+	var buffer bytes.Buffer
+	if _, err := p.Pack(&buffer, sums); err != nil {
+		return nil, err
+	}
+	if archives.packed == nil {
+		archives.packed = map[string][]byte{}
+	}
+	archives.packed[key] = buffer.Bytes()
+	return buffer.Bytes(), nil
+}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// verify does the checks of the spec that the host is held to. Each may take its own time to pass; they wait side by side.
+func (a *agent) verify(ctx context.Context) error {
+	spec, err := a.store.spec(ctx)
+	if err != nil {
+		return err
+	}
+	if spec == nil {
+		return invalidInput("the host was not configured: there is no " + nodespec.SpecPath)
+	}
+	facts, err := a.gather(ctx, spec)
+	if err != nil {
+		return err
+	}
+	resolved := plan.Resolve(facts, *spec)
+	checks := &checker{agent: a, spec: resolved}
+	results := make([]verb.CheckResult, len(spec.Checks))
+	began := a.clock.Now()
+	for {
+		waiting := 0
+		for i, check := range resolved.Checks {
+			if results[i].Passed {
+				continue
+			}
+			results[i] = checks.result(ctx, check)
+			if !results[i].Passed && a.clock.Since(began) < check.Timeout {
+				waiting = i + 1
+			}
+		}
+		if waiting == 0 {
+			break
+		}
+		a.tellWaiting(resolved.Checks[waiting-1], results[waiting-1], waiting, len(results), began)
+		if err := sleep(ctx, a.clock, PollInterval); err != nil {
+			return err
+		}
+	}
+	a.answer.result(verb.Result{Checks: results})
+	return nil
+}
+
+func (a *agent) tellWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {
+	step := verb.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work", Index: index, Of: of}
+	a.answer.detail(step, "waits "+(check.Timeout-a.clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)
+}

@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
+	t.Helper()
+	return Read(t.Context(), f.client(t), operatorNamespace)
+}
+
+// R-100, R-101, R-108
+func TestReadsAClusterThatIsInOrder(t *testing.T) {
+	f := newFixture(t)
+	want := nodespec.Cluster{
+		Platform: "None", InfrastructureName: "lab-x7k2p", Version: "5.0.1",
+		APIServerInternalURL: "https://api-int.lab.example.com:6443",
+		APIServerCA:          f.rootCA.Data["ca.crt"], KubeletClientCA: f.files[kubeletCAPath].content,
+		ServiceCIDRs: []string{"172.30.0.0/16", "fd02::/112"},
+		Kubelet:      nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local", CloudProvider: "external"},
+		Network:      nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+	}
+	got, err := f.read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	again, err := f.read(t)
+	if err != nil || !reflect.DeepEqual(got, again) {
+		t.Errorf("read again it is %+v, error %v", again, err)
+	}
+}
+
+func TestReadsVariations(t *testing.T) {
+	hybrid := func(f *fixture) *operatorv1.HybridOverlayConfig {
+		return f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig
+	}
+	tests := map[string]struct {
+		change func(*testing.T, *fixture)
+		wrong  func(nodespec.Cluster) bool
+	}{
+		"a custom VXLAN port is told": { // R-114
+			func(_ *testing.T, f *fixture) { hybrid(f).HybridOverlayVXLANPort = ptr.To(uint32(9898)) },
+			func(c nodespec.Cluster) bool { return c.Network.VXLANPort == nil || *c.Network.VXLANPort != 9898 },
+		},
+		"the usual VXLAN port is no custom one": {
+			func(_ *testing.T, f *fixture) { hybrid(f).HybridOverlayVXLANPort = ptr.To(uint32(4789)) },
+			func(c nodespec.Cluster) bool { return c.Network.VXLANPort != nil },
+		},
+		"OVN-Kubernetes without hybrid networking is read, for policy to refuse": { // R-109
+			func(_ *testing.T, f *fixture) {
+				f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig = nil
+			},
+			func(c nodespec.Cluster) bool { return c.Network.HybridOverlay },
+		},
+		"hybrid networking without a network is none": { // R-109
+			func(_ *testing.T, f *fixture) { hybrid(f).HybridClusterNetwork = nil },
+			func(c nodespec.Cluster) bool { return c.Network.HybridOverlay },
+		},
+		"another network plugin is read, for policy to refuse": { // R-109
+			func(_ *testing.T, f *fixture) {
+				f.network.Status.NetworkType, f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig = "OpenShiftSDN", nil
+			},
+			func(c nodespec.Cluster) bool { return c.Network.Type != "OpenShiftSDN" || c.Network.HybridOverlay },
+		},
+		"a cluster that has not completed a version yet has the desired one": {
+			func(_ *testing.T, f *fixture) { f.version.Status.History = f.version.Status.History[:1] },
+			func(c nodespec.Cluster) bool { return c.Version != "5.0.2" },
+		},
+		"workers without a cloud provider have none": {
+			func(_ *testing.T, f *fixture) {
+				f.units["kubelet.service"] = "ExecStart=kubelet --cloud-provider= \\\n --v=2"
+			},
+			func(c nodespec.Cluster) bool { return c.Kubelet.CloudProvider != "" },
+		},
+		"an Ignition of an older version is read": {
+			func(t *testing.T, f *fixture) {
+				f.ignition = strings.Replace(string(f.rawIgnition(t)), "3.5.0", "3.2.0", 1)
+			},
+			func(c nodespec.Cluster) bool { return c.Kubelet.ClusterDomain != "cluster.local" },
+		},
+		"without a kubelet CA in the Ignition it is what the API server verifies clients with": {
+			func(t *testing.T, f *fixture) {
+				delete(f.files, kubeletCAPath)
+				f.clientCA = configMap("kube-system", "extension-apiserver-authentication", "client-ca-file", certificate(t, "clients"))
+			},
+			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
+		},
+		"a private key in a CA bundle goes nowhere": { // R-016
+			func(_ *testing.T, f *fixture) {
+				f.rootCA.Data["ca.crt"] += "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
+			},
+			func(c nodespec.Cluster) bool { return strings.Contains(c.APIServerCA, "PRIVATE") },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			test.change(t, f)
+			if got, err := f.read(t); err != nil || test.wrong(got) {
+				t.Errorf("got %+v, error %v", got, err)
+			}
+		})
+	}
+}
+
+func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
+	tests := map[string]struct {
+		spoil func(*fixture)
+		want  []string
+	}{
+		"no Infrastructure": {func(f *fixture) { f.infrastructure = nil }, []string{"Infrastructure cluster", "does not exist"}},
+		"an Infrastructure of no platform": {func(f *fixture) { f.infrastructure.Status.PlatformStatus = nil },
+			[]string{"Infrastructure cluster", "status.platformStatus.type"}},
+		"no internal address of the API server": {func(f *fixture) { f.infrastructure.Status.APIServerInternalURL = "" },
+			[]string{"status.apiServerInternalURI", "empty"}},
+		"an internal address that is not HTTPS": {func(f *fixture) { f.infrastructure.Status.APIServerInternalURL = "http://user:canary@api-int" },
+			[]string{"status.apiServerInternalURI", "https://<host>:<port>"}},
+		"no ClusterVersion":               {func(f *fixture) { f.version = nil }, []string{"ClusterVersion version", "does not exist"}},
+		"a ClusterVersion of no version":  {func(f *fixture) { f.version.Status = configv1.ClusterVersionStatus{} }, []string{"status.desired.version"}},
+		"no Network of the configuration": {func(f *fixture) { f.network = nil }, []string{"Network.config.openshift.io cluster"}},
+		"a network that is not up":        {func(f *fixture) { f.network.Status.NetworkType = "" }, []string{"status.networkType"}},
+		"a service network that is none": {func(f *fixture) { f.network.Status.ServiceNetwork = []string{"172.30.0.0"} },
+			[]string{"status.serviceNetwork", "172.30.0.0"}},
+		"service networks of IPv6 only": {func(f *fixture) { f.network.Status.ServiceNetwork = []string{"fd02::/112"} },
+			[]string{"status.serviceNetwork", "no IPv4 network"}},
+		"no Network of the operator": {func(f *fixture) { f.operatorNetwork = nil }, []string{"Network.operator.openshift.io cluster"}},
+		"a hybrid network that is none": {func(f *fixture) {
+			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig.HybridClusterNetwork[0].CIDR = "x"
+		}, []string{"hybridClusterNetwork", `"x"`}},
+		"a VXLAN port that is none": {func(f *fixture) {
+			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig.HybridOverlayVXLANPort = ptr.To(uint32(70000))
+		}, []string{"hybridOverlayVXLANPort", "70000"}},
+		"no pool of workers": {func(f *fixture) { f.pool = nil }, []string{"MachineConfigPool worker", "does not exist"}},
+		"a pool that is not rendered": {func(f *fixture) { f.pool.Spec.Configuration.Name = "" },
+			[]string{"MachineConfigPool worker", "spec.configuration.name"}},
+		"a rendered configuration that is not there": {func(f *fixture) { f.rendered = nil }, []string{"MachineConfig rendered-worker-1", "does not exist"}},
+		"no Ignition":                      {func(f *fixture) { f.ignition = "{}" }, []string{"MachineConfig rendered-worker-1", "spec.config"}},
+		"an Ignition of a version to come": {func(f *fixture) { f.ignition = `{"ignition":{"version":"4.0.0"}}` }, []string{"spec.config", "Ignition"}},
+		"an Ignition without a kubelet's configuration": {func(f *fixture) { delete(f.files, kubeletConfigPath) },
+			[]string{kubeletConfigPath, "not there"}},
+		"a kubelet's configuration that is none": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "kind: Pod"} },
+			[]string{kubeletConfigPath, `"Pod"`}},
+		"a kubelet's configuration that is no YAML": {func(f *fixture) { f.files[kubeletConfigPath] = file{content: "{"} },
+			[]string{kubeletConfigPath, "YAML"}},
+		"a kubelet's configuration without DNS": {func(f *fixture) {
+			f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "[172.30.0.10]", "[]", 1)}
+		}, []string{"clusterDNS"}},
+		"a DNS address that is none": {func(f *fixture) {
+			f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "172.30.0.10", "dns", 1)}
+		}, []string{"clusterDNS", `"dns"`}},
+		"a domain that is none": {func(f *fixture) {
+			f.files[kubeletConfigPath] = file{content: strings.Replace(kubeletConfig, "cluster.local", "-cluster", 1)}
+		}, []string{"clusterDomain"}},
+		"a kubelet CA that is none": {func(f *fixture) { f.files[kubeletCAPath] = file{content: "canary"} }, []string{kubeletCAPath, "no certificate"}},
+		"a file that unpacks to more than it may": {func(f *fixture) {
+			f.files[kubeletCAPath] = file{content: strings.Repeat("x", fileLimit+1), compressed: true}
+		}, []string{kubeletCAPath, "larger than"}},
+		"a kubelet CA in neither place": {func(f *fixture) { delete(f.files, kubeletCAPath) },
+			[]string{"ConfigMap kube-system/extension-apiserver-authentication", "does not exist"}},
+		"no CA of the API server": {func(f *fixture) { f.rootCA = nil }, []string{"ConfigMap wmco/kube-root-ca.crt", "does not exist"}},
+		"a CA of the API server under another key": {func(f *fixture) { f.rootCA.Data = map[string]string{"x": ""} },
+			[]string{"ConfigMap wmco/kube-root-ca.crt", "key ca.crt"}},
+		"a CA of the API server that is none": {func(f *fixture) { f.rootCA.Data["ca.crt"] = "canary" }, []string{"key ca.crt", "no certificate"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			test.spoil(f)
+			_, err := f.read(t)
+			var fault *Error
+			if !errors.As(err, &fault) || fault.Object == "" || fault.Message == "" {
+				t.Fatalf("error is %v, want an *Error that names the object", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "canary") {
+				t.Errorf("error %q repeats content", err)
+			}
+		})
+	}
+}
+
+func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
+	answering := func(err error) client.Reader {
+		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, ok := object.(*corev1.ConfigMap); ok {
+					return err
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+		})
+	}
+	t.Run("a request that fails may succeed later", func(t *testing.T) {
+		broken := errors.New("connection refused")
+		_, err := Read(t.Context(), answering(broken), operatorNamespace)
+		var fault *Error
+		if !errors.Is(err, broken) || errors.As(err, &fault) || !strings.Contains(err.Error(), "kube-root-ca.crt") {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("a kind that the API server does not know says that this is no OpenShift", func(t *testing.T) {
+		_, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}), operatorNamespace)
+		var fault *Error
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "OpenShift") {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestObjectsAreKnownToTheScheme(t *testing.T) {
+	c := newFixture(t).client(t)
+	seen := map[string]bool{}
+	for _, object := range Objects() {
+		kind, err := c.GroupVersionKindFor(object)
+		if err != nil || seen[kind.String()] {
+			t.Errorf("%T is %s, error %v", object, kind, err)
+		}
+		seen[kind.String()] = true
+	}
+}
+
+func FuzzIgnition(f *testing.F) {
+	f.Add([]byte(`{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/etc/kubernetes/kubelet.conf","contents":{"source":"data:,kind"}}]}}`))
+	f.Add([]byte(`{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/a","contents":{"source":"data:;base64,H4sI","compression":"gzip"}}]}}`))
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		worker, err := parseIgnition(raw)
+		if err != nil {
+			return
+		}
+		var facts nodespec.Cluster
+		_ = readWorkerKubelet(worker, "fuzz", &facts)
+		for path := range worker.files {
+			_, _, _ = worker.content(path)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// restorer plans how things get back to what the ledger says. A removal uses it for everything, an installation for what the spec no
+// longer names.
+type restorer struct {
+	facts Facts
+	why   string // "the host is given back"
+	steps []Step
+}
+
+func (r *restorer) add(operation Operation, disturbs bool) {
+	r.steps = append(r.steps, Step{Name: Name(operation), Operation: operation, Reason: r.why, DisturbsPods: disturbs})
+}
+
+// services are the names of the ledger's services, each after what it depends on.
+func (r *restorer) services() []string {
+	names := slices.Sorted(maps.Keys(r.facts.Ledger.Services))
+	return inOrder(names, func(name string) []string {
+		service, _ := r.facts.service(name)
+		return service.Dependencies
+	})
+}
+
+// endService stops a service that is not as it was before, and deletes it when it was not there.
+func (r *restorer) endService(name string) {
+	fact, there := r.facts.service(name)
+	before := r.facts.Ledger.Services[name]
+	if !there || sameService(fact, before) {
+		return
+	}
+	if fact.State != host.ServiceStopped {
+		r.add(StopService{Service: name}, !strings.EqualFold(name, nodespec.ServiceAgent))
+	}
+	if before == nil {
+		r.add(DeleteService{Service: name}, false)
+	}
+}
+
+// restoreService gives a service back what it was before.
+func (r *restorer) restoreService(name string) {
+	before := r.facts.Ledger.Services[name]
+	if fact, _ := r.facts.service(name); before != nil && !sameService(fact, before) {
+		r.add(RestoreService{Service: *before}, false)
+	}
+}
+
+// sameService tells whether a service has the configuration from before, and runs if it ran.
+func sameService(fact host.Service, before *host.Service) bool {
+	if before == nil {
+		return false
+	}
+	ran, runs := before.State == host.ServiceRunning, fact.State == host.ServiceRunning
+	stale := runs && fact.RunningCommandLine != "" && fact.RunningCommandLine != before.CommandLine
+	return configureReason(before.ServiceConfig, fact, fact.Name != "") == "" && ran == runs && !stale
+}
+
+func (r *restorer) firewallRule(name string) {
+	before := r.facts.Ledger.Firewall[name]
+	fact, there := r.facts.Firewall[name]
+	switch {
+	case before == nil && there:
+		r.add(DeleteFirewallRule{Rule: name}, false)
+	case before != nil && (!there || fact != *before):
+		r.add(SetFirewallRule{Rule: *before}, false)
+	}
+}
+
+func (r *restorer) variable(name string) {
+	before := r.facts.Ledger.Environment[name]
+	value, there := r.facts.Environment[name]
+	switch {
+	case before == nil && there:
+		r.add(SetEnvironment{Name: name, Unset: true}, false)
+	case before != nil && (!there || value != *before):
+		r.add(SetEnvironment{Name: name, Value: *before}, false)
+	}
+}
+
+// path gives a file, link or folder back. With keep, a folder that was there keeps these entries besides its own.
+func (r *restorer) path(path string, keep ...string) {
+	before := r.facts.Ledger.Paths[path]
+	fact, there := r.facts.Files[path]
+	switch {
+	case !before.Existed && there:
+		r.add(RemovePath{Path: path}, false)
+	case !before.Existed:
+	case before.Directory:
+		r.directory(path, before, fact, there, keep)
+	case before.LinkTarget != "":
+		if fact.LinkTarget != before.LinkTarget {
+			r.add(MakeLink{Link: nodespec.Link{Path: path, Target: before.LinkTarget}}, false)
+		}
+	case !there || fact.LinkTarget != "" || fact.SHA256 != Digest(before.Content) || !sameAccess(fact.Access, before.Access):
+		r.add(WriteFile{File: nodespec.File{Path: path, Content: string(before.Content), Access: before.Access}}, false)
+	}
+}
+
+func (r *restorer) directory(path string, before PathBefore, fact FileFact, there bool, keep []string) {
+	keep = slices.Concat(before.Entries, keep)
+	if there && slices.ContainsFunc(fact.Entries, func(entry string) bool { return !containsFold(keep, entry) }) {
+		r.add(RemovePath{Path: path, Keep: keep}, false)
+	}
+	if !there || !sameAccess(fact.Access, before.Access) {
+		r.add(MakeDirectory{Directory: nodespec.Directory{Path: path, Access: normalAccess(before.Access)}}, false)
+	}
+}
+
+func containsFold(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(each string) bool { return strings.EqualFold(each, name) })
+}
+
+// restored tells whether giving a thing back, as the function plans it, takes no step any more.
+func restored(facts Facts, plan func(*restorer)) bool {
+	r := &restorer{facts: facts}
+	plan(r)
+	return len(r.steps) == 0
+}

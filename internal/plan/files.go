@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Digest is the sha256 of a content in hex.
+func Digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// TextDigest is the sha256 of a text with every CRLF made LF: line ends alone are no difference of a configuration file.
+func TextDigest(text []byte) string {
+	return Digest(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
+}
+
+// differingFiles are the files that must be written and whose needs are met.
+func (m *maker) differingFiles() []nodespec.File {
+	var files []nodespec.File
+	for _, file := range m.spec.Files {
+		if !m.lacks(file.Needs) && m.fileReason(file) != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+func (m *maker) writeFiles() {
+	for _, file := range m.files {
+		m.add(WriteFile{File: file}, "%s", m.fileReason(file))
+	}
+}
+
+func (m *maker) fileReason(file nodespec.File) string {
+	fact, there := m.facts.Files[file.Path]
+	switch {
+	case !there:
+		return "file " + file.Path + " is not there"
+	case fact.LinkTarget != "" || fact.Directory:
+		return file.Path + " is no file"
+	case fact.Text != TextDigest([]byte(file.Content)):
+		return "the content of file " + file.Path + " differs"
+	case !sameAccess(fact.Access, file.Access):
+		return accessReason("file", file.Path, file.Access)
+	}
+	return ""
+}
+
+// changes tells whether the plan writes the file.
+func (m *maker) changes(path string) bool {
+	return slices.ContainsFunc(m.files, func(file nodespec.File) bool { return nodespec.SamePath(file.Path, path) })
+}
+
+func (m *maker) makeLinks() {
+	for _, link := range m.spec.Links {
+		switch fact, there := m.facts.Files[link.Path]; {
+		case !there:
+			m.add(MakeLink{Link: link}, "link %s is not there", link.Path)
+		case !nodespec.SamePath(fact.LinkTarget, link.Target):
+			m.add(MakeLink{Link: link}, "link %s leads elsewhere than to %s", link.Path, link.Target)
+		}
+	}
+}
+
+// incompleteReleases are the releases that are not on the host as they should be.
+func (m *maker) incompleteReleases() []nodespec.Release {
+	var releases []nodespec.Release
+	for _, release := range m.spec.Releases {
+		if m.releaseReason(release) != "" {
+			releases = append(releases, release)
+		}
+	}
+	return releases
+}
+
+func (m *maker) releaseReason(release nodespec.Release) string {
+	what := release.Component + " " + release.Version
+	if _, there := m.facts.Files[release.Directory]; !there {
+		return what + " is not on the host"
+	}
+	for _, file := range release.Files {
+		switch fact, there := m.facts.Files[release.Path(file)]; {
+		case !there:
+			return file.Name + " of " + what + " is not on the host"
+		case fact.SHA256 != file.SHA256:
+			return file.Name + " of " + what + " on the host is damaged"
+		}
+	}
+	if _, complete := m.facts.Files[release.Manifest()]; !complete {
+		return "the installation of " + what + " was cut off"
+	}
+	return ""
+}
+
+func (m *maker) installReleases() {
+	for _, release := range m.releases {
+		// A running program cannot be replaced: what runs from a damaged release stops first.
+		m.stopUsers(release)
+		m.add(InstallRelease{Release: release}, "%s", m.releaseReason(release))
+	}
+}
+
+// stopUsers stops services that run from a release that is there but not as it should be.
+func (m *maker) stopUsers(release nodespec.Release) {
+	for _, service := range slices.Backward(m.ordered()) {
+		fact, runs := m.running(service.Name)
+		if runs && runsFrom(fact, release.Directory) {
+			m.stop(service)
+		}
+	}
+}
+
+// runsFrom tells whether a service is started from the folder.
+func runsFrom(service host.Service, directory string) bool {
+	return Mentions(service.CommandLine, directory) || Mentions(service.RunningCommandLine, directory)
+}
+
+// Mentions tells whether a command line names a program in the folder.
+func Mentions(commandLine, directory string) bool {
+	return strings.Contains(strings.ToLower(commandLine), strings.ToLower(directory)+`\`)
+}

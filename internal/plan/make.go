@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Make says what must be done so that a host with these facts becomes what the spec wants. What restarts the host ends the plan: the
+// rest is planned with the facts after the restart. Steps whose needs are unmet are left out, and the needs are named.
+func Make(facts Facts, spec nodespec.NodeSpec) Plan {
+	m := newMaker(facts, spec)
+	m.makeDirectories()
+	m.installReleases()
+	m.stopServices()
+	m.makeLinks()
+	m.writeFiles()
+	m.setFirewall()
+	m.setEnvironment()
+	m.enableFeatures()
+	m.setHostName()
+	m.requestCertificate()
+	if m.reboot != "" {
+		m.restart()
+		return m.plan()
+	}
+	m.installCertificate()
+	m.startServices()
+	m.setUpNetwork()
+	m.giveBackStale()
+	return m.plan()
+}
+
+// maker holds what the parts of a plan share.
+type maker struct {
+	facts Facts
+	spec  nodespec.NodeSpec // resolved
+	steps []Step
+
+	unmet       map[nodespec.Need]bool
+	certificate certificateState
+	reboot      string             // why the host must restart; empty when it need not
+	releases    []nodespec.Release // that are not complete
+	files       []nodespec.File    // to be written, with their final content
+	stops       map[string]string  // running services that must stop for a change, and why; keys in lower case
+}
+
+func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
+	m := &maker{facts: facts, spec: Resolve(facts, spec), unmet: map[nodespec.Need]bool{}}
+	m.certificate = judgeCertificate(facts, spec.Identity)
+	m.unmet[nodespec.NeedCertificate] = !m.certificate.usable && !m.certificate.installable
+	m.unmet[nodespec.NeedPodSubnet] = spec.Network.PodSubnet == ""
+	m.unmet[nodespec.NeedSourceVIP] = sourceVIP(facts, spec.Network) == ""
+	m.reboot = rebootReason(facts, spec)
+	m.releases = m.incompleteReleases()
+	m.files = m.differingFiles()
+	m.stops = m.servicesToStop()
+	return m
+}
+
+func (m *maker) add(operation Operation, reason string, arguments ...any) {
+	m.addStep(Step{Operation: operation, Reason: fmt.Sprintf(reason, arguments...)})
+}
+
+func (m *maker) addStep(step Step) {
+	step.Name = Name(step.Operation)
+	m.steps = append(m.steps, step)
+}
+
+func (m *maker) plan() Plan { return Plan{Steps: m.steps, Needs: m.needs()} }
+
+// needs are the unmet needs of all that the spec wants, in a fixed order.
+func (m *maker) needs() []nodespec.Need {
+	wanted := map[nodespec.Need]bool{}
+	for _, file := range m.spec.Files {
+		for _, need := range file.Needs {
+			wanted[need] = true
+		}
+	}
+	for _, service := range m.spec.Services {
+		for _, need := range service.Needs {
+			wanted[need] = true
+		}
+	}
+	var needs []nodespec.Need
+	for _, need := range []nodespec.Need{nodespec.NeedCertificate, nodespec.NeedPodSubnet, nodespec.NeedSourceVIP} {
+		if wanted[need] && m.unmet[need] {
+			needs = append(needs, need)
+		}
+	}
+	return needs
+}
+
+// lacks tells whether one of the needs is unmet.
+func (m *maker) lacks(needs []nodespec.Need) bool {
+	return slices.ContainsFunc(needs, func(need nodespec.Need) bool { return m.unmet[need] })
+}
+
+func (m *maker) makeDirectories() {
+	for _, directory := range m.spec.Directories {
+		if reason := directoryReason(m.facts, directory); reason != "" {
+			m.add(MakeDirectory{Directory: directory}, "%s", reason)
+		}
+	}
+}
+
+func directoryReason(facts Facts, directory nodespec.Directory) string {
+	fact, there := facts.Files[directory.Path]
+	switch {
+	case !there:
+		return "folder " + directory.Path + " is not there"
+	case !sameAccess(fact.Access, directory.Access):
+		return accessReason("folder", directory.Path, directory.Access)
+	}
+	return ""
+}
+
+func accessReason(kind, path string, wanted host.Access) string {
+	if wanted == host.AccessAdministrators {
+		return kind + " " + path + " may be used by others than administrators"
+	}
+	return kind + " " + path + " does not have the permissions of the folder above it"
+}
+
+func sameAccess(a, b host.Access) bool { return normalAccess(a) == normalAccess(b) }
+
+func normalAccess(access host.Access) host.Access {
+	if access == "" {
+		return host.AccessInherited
+	}
+	return access
+}
+
+func (m *maker) setFirewall() {
+	for _, rule := range m.spec.Firewall {
+		switch fact, there := m.facts.Firewall[rule.Name]; {
+		case !there:
+			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
+		case !sameRule(fact, rule):
+			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not let %s port %d in as it should", rule.Name, rule.Protocol, rule.LocalPort)
+		}
+	}
+}
+
+func sameRule(a, b host.FirewallRule) bool {
+	a.Name, a.Protocol = strings.ToLower(a.Name), strings.ToUpper(a.Protocol)
+	b.Name, b.Protocol = strings.ToLower(b.Name), strings.ToUpper(b.Protocol)
+	return a == b
+}
+
+func (m *maker) setEnvironment() {
+	for _, name := range slices.Sorted(maps.Keys(m.spec.Environment)) {
+		value := m.spec.Environment[name]
+		switch fact, there := m.facts.Environment[name]; {
+		case !there:
+			m.add(SetEnvironment{Name: name, Value: value}, "environment variable %s is not set", name)
+		case fact != value:
+			m.add(SetEnvironment{Name: name, Value: value}, "environment variable %s has another value", name)
+		}
+	}
+}
+
+func (m *maker) enableFeatures() {
+	for _, feature := range m.spec.Features {
+		switch state := m.facts.Features[feature]; state {
+		case host.FeatureEnabled, host.FeatureEnablePending:
+		case host.FeatureUnknown, "":
+			m.add(EnableFeature{Feature: feature}, "Windows does not list the feature %s as enabled", feature)
+		default:
+			m.add(EnableFeature{Feature: feature}, "the Windows feature %s is not enabled", feature)
+		}
+	}
+}
+
+func (m *maker) setHostName() {
+	wanted := m.spec.HostName
+	if wanted != "" && !strings.EqualFold(nextHostName(m.facts), wanted) {
+		m.add(SetHostName{HostName: wanted}, "the host is named %s", nextHostName(m.facts))
+	}
+}
+
+// nextHostName is the computer name after the next restart.
+func nextHostName(facts Facts) string {
+	if facts.System.PendingHostName != "" {
+		return facts.System.PendingHostName
+	}
+	return facts.System.HostName
+}
+
+// rebootReason says why the host must restart before services can be started. Whether a feature really needs it shows only when it was
+// enabled: the agent plans anew before it restarts the host.
+func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
+	for _, feature := range spec.Features {
+		if facts.Features[feature] != host.FeatureEnabled {
+			return "the Windows feature " + feature + " is in force only after a restart"
+		}
+	}
+	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) || facts.System.PendingHostName != "") {
+		return "the computer name " + spec.HostName + " is in force only after a restart"
+	}
+	return ""
+}
+
+func (m *maker) restart() {
+	_, ran := m.facts.Services[nodespec.ServiceKubelet]
+	m.addStep(Step{Operation: Reboot{Reason: m.reboot}, Reason: m.reboot, Reboots: true, DisturbsPods: ran})
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Record completes the ledger with all that the spec names and the ledger does not know yet, as the facts say it is now. The content of
+// files that were there is left for the agent to fill in.
+func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
+	l := facts.Ledger
+	l.Removing = false
+	if spec.HostName != "" && l.HostName == "" {
+		l.HostName = facts.System.HostName
+	}
+	l.Features = remember(l.Features, spec.Features, func(name string) host.FeatureState { return facts.Features[name] })
+	l.Environment = remember(l.Environment, slices.Collect(maps.Keys(spec.Environment)), func(name string) *string {
+		return pointer(facts.Environment, name)
+	})
+	rules := make([]string, len(spec.Firewall))
+	for i, rule := range spec.Firewall {
+		rules[i] = rule.Name
+	}
+	l.Firewall = remember(l.Firewall, rules, func(name string) *host.FirewallRule { return pointer(facts.Firewall, name) })
+	services := make([]string, len(spec.Services))
+	for i, service := range spec.Services {
+		services[i] = service.Name
+	}
+	l.Services = remember(l.Services, services, func(name string) *host.Service { return pointer(facts.Services, name) })
+	l.Paths = remember(l.Paths, recordedPaths(spec), func(path string) PathBefore { return pathBefore(facts, path) })
+	l.Networks = rememberNetworks(facts, spec)
+	return l
+}
+
+// remember adds the names that are not there yet, compared without case.
+func remember[V any](entries map[string]V, names []string, before func(string) V) map[string]V {
+	known := map[string]bool{}
+	for name := range entries {
+		known[strings.ToLower(name)] = true
+	}
+	result := maps.Clone(entries)
+	for _, name := range names {
+		if name == "" || known[strings.ToLower(name)] {
+			continue
+		}
+		known[strings.ToLower(name)] = true
+		if result == nil {
+			result = map[string]V{}
+		}
+		result[name] = before(name)
+	}
+	return result
+}
+
+func pointer[V any](facts map[string]V, name string) *V {
+	if value, there := facts[name]; there {
+		return &value
+	}
+	return nil
+}
+
+// recordedPaths are the spec's places but those of the agent, which the operator deletes.
+func recordedPaths(spec nodespec.NodeSpec) []string {
+	return slices.DeleteFunc(specPaths(spec), func(path string) bool { return nodespec.Within(path, nodespec.AgentRoot) })
+}
+
+func pathBefore(facts Facts, path string) PathBefore {
+	fact, there := facts.Files[path]
+	if !there {
+		return PathBefore{}
+	}
+	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget, Entries: fact.Entries}
+	if nodespec.SamePath(path, nodespec.Root) {
+		// The operator made it to put the agent there, unless it holds something else.
+		agent := strings.TrimPrefix(nodespec.AgentRoot, nodespec.Root+`\`)
+		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool { return strings.EqualFold(entry, agent) })
+		if len(before.Entries) == 0 {
+			return PathBefore{}
+		}
+	}
+	return before
+}
+
+// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not ours.
+func rememberNetworks(facts Facts, spec nodespec.NodeSpec) []string {
+	networks := slices.Clone(facts.Ledger.Networks)
+	for _, name := range spec.Network.OwnedNetworks {
+		there := slices.ContainsFunc(facts.Networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
+		if !there && !containsFold(networks, name) {
+			networks = append(networks, name)
+		}
+	}
+	return networks
+}

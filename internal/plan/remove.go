@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Remove says what must be done to give the host back as the ledger says it was. The agent's own folder stays, and C:\k with it: the
+// operator deletes them when the plan is empty.
+func Remove(facts Facts) Plan {
+	r := &remover{restorer{facts: facts, why: "the host is given back as it was"}}
+	r.endServices()
+	r.killProcesses()
+	r.deleteNetworks()
+	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Firewall)) {
+		r.firewallRule(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Environment)) {
+		r.variable(name)
+	}
+	r.paths()
+	for _, name := range r.services() {
+		r.restoreService(name)
+	}
+	r.features()
+	r.hostName()
+	r.restart()
+	return Plan{Steps: r.steps}
+}
+
+// remover plans a removal.
+type remover struct{ restorer }
+
+// endServices ends the agent's own service first, so that it repairs nothing, then the others, dependents before what they need.
+func (r *remover) endServices() {
+	names := r.services()
+	isAgent := func(name string) bool { return strings.EqualFold(name, nodespec.ServiceAgent) }
+	if i := slices.IndexFunc(names, isAgent); i >= 0 {
+		r.endService(names[i])
+		names = slices.Delete(names, i, i+1)
+	}
+	for _, name := range slices.Backward(names) {
+		r.endService(name)
+	}
+}
+
+// killProcesses ends what outlives its service, such as container shims. The agent itself is none of it.
+func (r *remover) killProcesses() {
+	ofServices := map[int]bool{}
+	for _, service := range r.facts.Services {
+		ofServices[service.PID] = true
+	}
+	for _, process := range r.facts.Processes {
+		if !ofServices[process.PID] && !nodespec.Within(process.Path, nodespec.AgentRoot) && r.vanishes(process.Path) {
+			r.add(KillProcess{Process: process}, true)
+		}
+	}
+}
+
+// vanishes tells whether the removal takes what lies at the path.
+func (r *remover) vanishes(path string) bool {
+	if nodespec.Within(path, nodespec.Root) {
+		return true
+	}
+	for known, before := range r.facts.Ledger.Paths {
+		if !before.Existed && nodespec.Within(path, known) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *remover) deleteNetworks() {
+	for _, network := range r.facts.Networks {
+		if containsFold(r.facts.Ledger.Networks, network.Name) {
+			r.add(DeleteNetwork{Network: network.Name}, true)
+		}
+	}
+}
+
+// paths gives back files, links and folders, children before parents. What lies in a folder of ours goes with it.
+func (r *remover) paths() {
+	var paths []string
+	for path := range r.facts.Ledger.Paths {
+		if !nodespec.SamePath(path, nodespec.Root) && !nodespec.Within(path, nodespec.AgentRoot) && !r.goesWithFolder(path) {
+			paths = append(paths, path)
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int {
+		if depth := strings.Count(b, `\`) - strings.Count(a, `\`); depth != 0 {
+			return depth
+		}
+		return strings.Compare(a, b)
+	})
+	for _, path := range paths {
+		r.path(path)
+	}
+	r.root()
+}
+
+// goesWithFolder tells whether the path lies in a folder that was not there before us.
+func (r *remover) goesWithFolder(path string) bool {
+	for folder, before := range r.facts.Ledger.Paths {
+		if !before.Existed && !nodespec.SamePath(folder, path) && nodespec.Within(path, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// root empties C:\k down to what was there before and the agent.
+func (r *remover) root() {
+	before, known := r.facts.Ledger.Paths[nodespec.Root]
+	if !known {
+		return
+	}
+	agent := strings.TrimPrefix(nodespec.AgentRoot, nodespec.Root+`\`)
+	fact, there := r.facts.Files[nodespec.Root]
+	if !before.Existed {
+		before.Access = fact.Access
+	}
+	r.directory(nodespec.Root, before, fact, there, []string{agent})
+}
+
+func (r *remover) features() {
+	for _, feature := range slices.Sorted(maps.Keys(r.facts.Ledger.Features)) {
+		if isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature]) {
+			r.add(DisableFeature{Feature: feature}, false)
+		}
+	}
+}
+
+func isOn(state host.FeatureState) bool {
+	return state == host.FeatureEnabled || state == host.FeatureEnablePending
+}
+
+func (r *remover) hostName() {
+	before := r.facts.Ledger.HostName
+	if before != "" && !strings.EqualFold(nextHostName(r.facts), before) {
+		r.add(SetHostName{HostName: before}, false)
+	}
+}
+
+// restart ends the plan with a restart when something needs it. As with an installation, the agent looks again before it restarts.
+func (r *remover) restart() {
+	reason := r.restartReason()
+	if reason == "" {
+		return
+	}
+	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true})
+}
+
+func (r *remover) restartReason() string {
+	for _, feature := range slices.Sorted(maps.Keys(r.facts.Ledger.Features)) {
+		on := isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature])
+		if on || r.facts.Features[feature] == host.FeatureDisablePending {
+			return "the Windows feature " + feature + " is gone only after a restart"
+		}
+	}
+	before := r.facts.Ledger.HostName
+	if before != "" && (!strings.EqualFold(r.facts.System.HostName, before) || r.facts.System.PendingHostName != "") {
+		return "the computer name " + before + " is in force only after a restart"
+	}
+	return ""
+}

@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Resolve puts what is known of the host in the place of the spec's placeholders. The spec given is left as it is.
+func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
+	var known []string
+	if spec.Network.PodSubnet != "" {
+		known = append(known, nodespec.PlaceholderPodSubnet, spec.Network.PodSubnet)
+	}
+	if address := sourceVIP(facts, spec.Network); address != "" {
+		known = append(known, nodespec.PlaceholderSourceVIP, address)
+	}
+	replacer := strings.NewReplacer(known...)
+	spec.Files = slices.Clone(spec.Files)
+	for i := range spec.Files {
+		spec.Files[i].Content = replacer.Replace(spec.Files[i].Content)
+	}
+	spec.Services = slices.Clone(spec.Services)
+	for i := range spec.Services {
+		spec.Services[i].CommandLine = replacer.Replace(spec.Services[i].CommandLine)
+	}
+	return spec
+}
+
+// sourceVIP is the address of kube-proxy's endpoint; empty as long as the node has no pod subnet or there is no such endpoint.
+func sourceVIP(facts Facts, network nodespec.Network) string {
+	if network.PodSubnet == "" {
+		return ""
+	}
+	for _, endpoint := range facts.Endpoints {
+		if strings.EqualFold(endpoint.Name, network.SourceVIPEndpoint) && strings.EqualFold(endpoint.Network, network.HNSNetwork) {
+			return endpoint.Address
+		}
+	}
+	return ""
+}

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// ordered are the spec's services, each after what it depends on.
+func (m *maker) ordered() []nodespec.Service {
+	byName := map[string]nodespec.Service{}
+	names := make([]string, len(m.spec.Services))
+	for i, service := range m.spec.Services {
+		names[i] = service.Name
+		byName[service.Name] = service
+	}
+	var services []nodespec.Service
+	for _, name := range inOrder(names, func(name string) []string { return byName[name].Dependencies }) {
+		services = append(services, byName[name])
+	}
+	return services
+}
+
+func (m *maker) running(name string) (host.Service, bool) {
+	fact, there := m.facts.service(name)
+	return fact, there && fact.State != host.ServiceStopped
+}
+
+// servicesToStop are the running services that a change needs to stand still, and those that depend on them.
+func (m *maker) servicesToStop() map[string]string {
+	stops := map[string]string{}
+	waiting := m.waiting()
+	for _, service := range m.ordered() {
+		name := strings.ToLower(service.Name)
+		if fact, runs := m.running(service.Name); runs && !waiting[name] {
+			if reason := m.restartReason(service, fact); reason != "" {
+				stops[name] = reason
+			}
+		}
+	}
+	for _, release := range m.releases {
+		for _, service := range m.spec.Services {
+			if fact, runs := m.running(service.Name); runs && runsFrom(fact, release.Directory) {
+				stops[strings.ToLower(service.Name)] = m.releaseReason(release)
+			}
+		}
+	}
+	m.addDependents(stops)
+	return stops
+}
+
+// addDependents adds the running services that depend on one that stops: Windows stops them with it.
+func (m *maker) addDependents(stops map[string]string) {
+	for added := true; added; {
+		added = false
+		for _, name := range slices.Sorted(maps.Keys(m.facts.Services)) {
+			fact, runs := m.running(name)
+			if _, known := stops[strings.ToLower(name)]; known || !runs {
+				continue
+			}
+			for _, dependency := range fact.Dependencies {
+				if _, stopping := stops[strings.ToLower(dependency)]; stopping {
+					stops[strings.ToLower(name)] = "service " + dependency + ", which it depends on, is restarted"
+					added = true
+					break
+				}
+			}
+		}
+	}
+}
+
+// restartReason says why a running service must be restarted.
+func (m *maker) restartReason(service nodespec.Service, fact host.Service) string {
+	switch {
+	case fact.CommandLine != service.CommandLine:
+		return "the command line of service " + service.Name + " differs"
+	case fact.RunningCommandLine != "" && fact.RunningCommandLine != service.CommandLine:
+		return "service " + service.Name + " still runs with its former command line"
+	case !sameSet(fact.Environment, service.Environment, false):
+		return "the environment of service " + service.Name + " differs"
+	case m.certificate.installable && slices.Contains(service.Needs, nodespec.NeedCertificate):
+		return "service " + service.Name + " gets a new certificate"
+	}
+	for _, path := range service.RestartOn {
+		if m.changes(path) {
+			return "file " + path + " of service " + service.Name + " changes"
+		}
+	}
+	return ""
+}
+
+// stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in between, the next plan
+// finds a stopped service and starts it.
+func (m *maker) stopServices() {
+	for _, service := range slices.Backward(m.ordered()) {
+		m.stop(service)
+	}
+}
+
+// stop stops a service that is among the stops, once.
+func (m *maker) stop(service nodespec.Service) {
+	reason, wanted := m.stops[strings.ToLower(service.Name)]
+	operation := StopService{Service: service.Name}
+	if !wanted || slices.ContainsFunc(m.steps, func(step Step) bool { return step.Operation == operation }) {
+		return
+	}
+	m.addStep(Step{Operation: operation, Reason: reason, DisturbsPods: service.DisturbsPods})
+}
+
+// waiting are the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one that waits.
+func (m *maker) waiting() map[string]bool {
+	waiting := map[string]bool{}
+	for _, service := range m.ordered() {
+		waits := m.lacks(service.Needs) || slices.ContainsFunc(service.Dependencies, func(dependency string) bool {
+			return waiting[strings.ToLower(dependency)]
+		})
+		waiting[strings.ToLower(service.Name)] = waits
+	}
+	return waiting
+}
+
+func (m *maker) startServices() {
+	waiting := m.waiting()
+	for _, service := range m.ordered() {
+		if waiting[strings.ToLower(service.Name)] {
+			continue
+		}
+		fact, there := m.facts.service(service.Name)
+		if reason := configureReason(service.ServiceConfig, fact, there); reason != "" {
+			m.add(ConfigureService{Service: service.ServiceConfig}, "%s", reason)
+		}
+		reason, stopped := m.stops[strings.ToLower(service.Name)]
+		switch {
+		case !there:
+			m.add(StartService{Service: service.Name}, "service %s is new", service.Name)
+		case stopped:
+			m.add(StartService{Service: service.Name}, "%s", reason)
+		case fact.State != host.ServiceRunning:
+			m.add(StartService{Service: service.Name}, "service %s does not run", service.Name)
+		}
+	}
+}
+
+// configureReason says in what a service differs from its configuration.
+func configureReason(wanted host.ServiceConfig, fact host.Service, there bool) string {
+	differs := func(what string) string { return "the " + what + " of service " + wanted.Name + " differs" }
+	switch {
+	case !there:
+		return "service " + wanted.Name + " is not there"
+	case fact.CommandLine != wanted.CommandLine:
+		return differs("command line")
+	case !sameSet(fact.Dependencies, wanted.Dependencies, true):
+		return differs("list of dependencies")
+	case !sameSet(fact.Environment, wanted.Environment, false):
+		return differs("environment")
+	case fact.Description != wanted.Description:
+		return differs("description")
+	case displayName(fact.ServiceConfig) != displayName(wanted):
+		return differs("display name")
+	case fact.StartType != wanted.StartType:
+		return differs("start type")
+	case !slices.Equal(fact.RestartDelays, wanted.RestartDelays) || fact.ResetPeriod != wanted.ResetPeriod:
+		return differs("recovery after a crash")
+	}
+	return ""
+}
+
+// displayName is what Windows shows: the name where no other was given.
+func displayName(config host.ServiceConfig) string {
+	if config.DisplayName == "" {
+		return config.Name
+	}
+	return config.DisplayName
+}
+
+// sameSet compares two lists whose order does not matter.
+func sameSet(a, b []string, foldCase bool) bool {
+	normal := func(list []string) []string {
+		list = slices.Clone(list)
+		if foldCase {
+			for i := range list {
+				list[i] = strings.ToLower(list[i])
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	return slices.Equal(normal(a), normal(b))
+}

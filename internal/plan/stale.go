@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than releases stay
+// until the removal: they may hold pods' data. Features and the host name stay too: a change of them restarts the host.
+func (m *maker) giveBackStale() {
+	r := &restorer{facts: m.facts, why: "the node does not need it any more"}
+	stale := m.stale()
+	services := slices.DeleteFunc(r.services(), func(name string) bool { return !stale.services[name] })
+	for _, name := range slices.Backward(services) {
+		r.endService(name)
+	}
+	for _, name := range services {
+		r.restoreService(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stale.firewall)) {
+		r.firewallRule(name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stale.environment)) {
+		r.variable(name)
+	}
+	for _, path := range slices.Sorted(maps.Keys(stale.paths)) {
+		if nodespec.Within(path, nodespec.ReleasesRoot) {
+			m.removeRelease(r, path)
+		} else if !m.facts.Files[path].Directory {
+			r.path(path)
+		}
+	}
+	m.steps = append(m.steps, r.steps...)
+}
+
+// removeRelease removes the folder of a former release when nothing runs from it. Containers hold on to the shim that they were started
+// with, so this can be long after an upgrade.
+func (m *maker) removeRelease(r *restorer, directory string) {
+	for _, service := range m.facts.Services {
+		if runsFrom(service, directory) {
+			return
+		}
+	}
+	for _, process := range m.facts.Processes {
+		if nodespec.Within(process.Path, directory) {
+			return
+		}
+	}
+	if _, there := m.facts.Files[directory]; there {
+		r.steps = append(r.steps, Step{
+			Name: Name(RemovePath{Path: directory}), Operation: RemovePath{Path: directory}, Reason: "nothing runs from this former release",
+		})
+	}
+}
+
+// named are names in the ledger.
+type named struct{ services, firewall, environment, paths map[string]bool }
+
+// stale are the ledger's entries that the spec does not name. Our own folders are not among them.
+func (m *maker) stale() named { return unnamed(m.facts.Ledger, m.spec) }
+
+func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
+	wanted := map[string]bool{}
+	want := func(kind, name string) { wanted[kind+strings.ToLower(strings.TrimRight(name, `\`))] = true }
+	for _, service := range spec.Services {
+		want("service ", service.Name)
+	}
+	for _, rule := range spec.Firewall {
+		want("rule ", rule.Name)
+	}
+	for name := range spec.Environment {
+		want("variable ", name)
+	}
+	for _, path := range specPaths(spec) {
+		want("path ", path)
+	}
+	return named{
+		services:    without(ledger.Services, "service ", wanted),
+		firewall:    without(ledger.Firewall, "rule ", wanted),
+		environment: without(ledger.Environment, "variable ", wanted),
+		paths:       without(ledger.Paths, "path ", wanted),
+	}
+}
+
+func without[V any](entries map[string]V, kind string, wanted map[string]bool) map[string]bool {
+	left := map[string]bool{}
+	for name := range entries {
+		if !wanted[kind+strings.ToLower(strings.TrimRight(name, `\`))] {
+			left[name] = true
+		}
+	}
+	return left
+}
+
+// specPaths are all places that a spec names, and the ones that come with every spec.
+func specPaths(spec nodespec.NodeSpec) []string {
+	paths := []string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot, spec.Identity.Directory}
+	for _, directory := range spec.Directories {
+		paths = append(paths, directory.Path)
+	}
+	for _, release := range spec.Releases {
+		paths = append(paths, release.Directory)
+	}
+	for _, link := range spec.Links {
+		paths = append(paths, link.Path)
+	}
+	for _, file := range spec.Files {
+		paths = append(paths, file.Path)
+	}
+	return paths
+}
+
+// Paths are all places that the ledger or the spec names, without repetition and in a fixed order. Those of the agent and the files of
+// releases are not among them.
+func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
+	names := map[string]bool{}
+	for _, path := range slices.Concat(recordedPaths(spec), slices.Collect(maps.Keys(ledger.Paths))) {
+		if path != "" {
+			names[path] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Prune drops the ledger's entries that the spec does not name and that were given back: what somebody else puts there later is not ours.
+func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
+	ledger, stale := facts.Ledger, unnamed(facts.Ledger, spec)
+	ledger.Services = maps.Clone(ledger.Services)
+	maps.DeleteFunc(ledger.Services, func(name string, _ *host.Service) bool {
+		return stale.services[name] && restored(facts, func(r *restorer) { r.endService(name); r.restoreService(name) })
+	})
+	ledger.Firewall = maps.Clone(ledger.Firewall)
+	maps.DeleteFunc(ledger.Firewall, func(name string, _ *host.FirewallRule) bool {
+		return stale.firewall[name] && restored(facts, func(r *restorer) { r.firewallRule(name) })
+	})
+	ledger.Environment = maps.Clone(ledger.Environment)
+	maps.DeleteFunc(ledger.Environment, func(name string, _ *string) bool {
+		return stale.environment[name] && restored(facts, func(r *restorer) { r.variable(name) })
+	})
+	ledger.Paths = maps.Clone(ledger.Paths)
+	maps.DeleteFunc(ledger.Paths, func(path string, _ PathBefore) bool {
+		return stale.paths[path] && restored(facts, func(r *restorer) { r.path(path) })
+	})
+	return ledger
+}

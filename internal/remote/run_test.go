@@ -1,0 +1,420 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+const agentPath = `C:\k\wicd\0123456789ab\wicd.exe`
+
+// say writes lines of the agent.
+func (p *process) say(lines ...verb.Line) {
+	for _, line := range lines {
+		data, err := line.Encode()
+		if err != nil {
+			p.server.t.Error(err)
+		}
+		_, _ = p.out.Write(append(data, '\n'))
+	}
+}
+
+func hello() verb.Line {
+	return verb.Line{Type: verb.TypeHello, Hello: &verb.Hello{Version: "1.0", Verb: verb.Apply, BootID: "boot-1", PID: 7}}
+}
+
+func step(name string) verb.Line {
+	return verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: name, Index: 1, Of: 1, State: verb.StepDone}}
+}
+
+func result() verb.Line {
+	return verb.Line{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{System: host.SystemInfo{HostName: "win-1"}}}}
+}
+
+// run runs a verb and returns its last line and the types of all lines.
+func run(t *testing.T, c *remote.Connection) (verb.Line, []verb.Type, error) {
+	t.Helper()
+	var types []verb.Type
+	line, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", `C:\k\spec.json`}, func(l verb.Line) { types = append(types, l.Type) })
+	return line, types, err
+}
+
+// hostWith is a connection to a host with this agent.
+func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection) {
+	t.Helper()
+	key := newKey(t)
+	s := newServer(t, key)
+	s.agent = agent
+	for _, f := range configure {
+		f(s)
+	}
+	return s, s.connect(&remote.Dialer{}, key)
+}
+
+// R-069, L-20
+func TestVerbsThatAnswer(t *testing.T) {
+	big := result()
+	big.Result.Facts.Files = map[string]plan.FileFact{}
+	for i := range 8000 {
+		big.Result.Facts.Files[fmt.Sprintf(`C:\k\file-%d`, i)] = plan.FileFact{SHA256: strings.Repeat("ab", 32)}
+	}
+	encoded := func(line verb.Line) string {
+		data, err := line.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for name, agent := range map[string]func(p *process) int{
+		"in plain lines": func(p *process) int {
+			p.say(hello(), step("a"), result())
+			return 0
+		},
+		"with an exit code that means nothing": func(p *process) int {
+			p.say(hello(), step("a"), result())
+			return 3
+		},
+		"after noise of AutoRun and profiles": func(p *process) int {
+			_, _ = io.WriteString(p.out, "Welcome to WIN-1\r\n{\"json\": \"but not ours\"}\r\n{\"wicd\":\"v0\"}\r\n\r\n\xff\xfe\r\n")
+			_, _ = io.WriteString(p.err, "The profile could not be loaded.\r\n")
+			p.say(hello(), step("a"), result())
+			return 0
+		},
+		"with Windows' line ends and noise in between": func(p *process) int {
+			_, _ = io.WriteString(p.out, encoded(hello())+"\r\n\r\nwarning\r\n"+encoded(step("a"))+"\r\n"+encoded(result())+"\r\n")
+			return 0
+		},
+		"after a terminal sequence on the same line": func(p *process) int {
+			_, _ = io.WriteString(p.out, "\x1b[?1h\xef\xbb\xbf"+encoded(hello())+"\n")
+			p.say(step("a"), result())
+			return 0
+		},
+		"without the last newline": func(p *process) int {
+			p.say(hello(), step("a"))
+			_, _ = io.WriteString(p.out, encoded(result()))
+			return 0
+		},
+		"with facts of several hundred KiB": func(p *process) int {
+			p.say(hello(), step("a"), big)
+			return 0
+		},
+		"with output after the result": func(p *process) int {
+			p.say(hello(), step("a"), result())
+			_, _ = io.WriteString(p.out, strings.Repeat("bye\n", 1_000_000))
+			return 0
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			s, c := hostWith(t, agent)
+			line, types, err := run(t, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line.Result.Facts.System.HostName != "win-1" || fmt.Sprint(types) != "[hello step result]" {
+				t.Errorf("%v, %+v", types, line)
+			}
+			if want := agentPath + ` apply --spec C:\k\spec.json`; fmt.Sprint(s.ran()) != fmt.Sprint([]string{want}) {
+				t.Errorf("commands %q", s.ran())
+			}
+		})
+	}
+	t.Run("on one connection, one after another and at the same time", func(t *testing.T) {
+		noLeaks(t)
+		s, c := hostWith(t, func(p *process) int {
+			p.say(hello(), result())
+			return 0
+		})
+		var waits []func() error
+		for range 5 {
+			waits = append(waits, inBackground(func() error {
+				_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
+				return err
+			}))
+		}
+		for _, wait := range waits {
+			if err := wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		if s.connections.Load() != 1 {
+			t.Errorf("%d connections", s.connections.Load())
+		}
+	})
+}
+
+func TestVerbsThatFail(t *testing.T) {
+	t.Run("a failure of the agent keeps its reason", func(t *testing.T) {
+		_, c := hostWith(t, func(p *process) int {
+			p.say(hello(), verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.ReasonServiceFailed, Step: "start kubelet", Message: "it stopped\x07"}})
+			return 1
+		})
+		line, _, err := run(t, c)
+		expectError(t, err, remote.Reason(verb.ReasonServiceFailed), "start kubelet: it stopped")
+		var failure *verb.Failure
+		if !errors.As(err, &failure) || line.Type != verb.TypeFailure {
+			t.Errorf("%T, %v", err, line.Type)
+		}
+	})
+	t.Run("a command line with a shell's characters is not sent", func(t *testing.T) {
+		s, c := hostWith(t, nil)
+		if _, err := c.Run(t.Context(), agentPath, verb.Apply, []string{"--spec", "x & calc"}, nil); err == nil {
+			t.Error("it was accepted")
+		}
+		if len(s.ran()) != 0 {
+			t.Errorf("commands %q", s.ran())
+		}
+	})
+	t.Run("an agent that ends early is quoted", func(t *testing.T) {
+		_, c := hostWith(t, func(p *process) int {
+			p.say(hello(), step("a"))
+			_, _ = io.WriteString(p.err, strings.Repeat("goroutine 1\n", 10000)+"panic: \x1b[31mout of memory\n")
+			return 2
+		})
+		_, types, err := run(t, c)
+		expectError(t, err, remote.ReasonAgentStopped, "without a result", "exit code 2", "out of memory")
+		if len(err.Error()) > 2000 || strings.Contains(err.Error(), "\x1b") || len(types) != 2 {
+			t.Errorf("%v: %q", types, err)
+		}
+	})
+	t.Run("a line without end is not swallowed", func(t *testing.T) {
+		noLeaks(t)
+		_, c := hostWith(t, func(p *process) int {
+			p.say(hello())
+			for range 20 {
+				_, _ = io.WriteString(p.out, strings.Repeat("x", 1<<20))
+			}
+			return 0
+		})
+		_, _, err := run(t, c)
+		expectError(t, err, remote.ReasonAgentStopped, "longer than 16 MiB")
+	})
+	t.Run("a connection that is cut in the middle of a line", func(t *testing.T) {
+		noLeaks(t)
+		_, c := hostWith(t, func(p *process) int {
+			p.say(hello(), step("a"))
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"res`)
+			_ = p.conn.Close()
+			return 0
+		})
+		_, _, err := run(t, c)
+		expectError(t, err, remote.ReasonConnectionLost)
+	})
+	t.Run("a server that opens no session", func(t *testing.T) {
+		_, c := hostWith(t, nil, func(s *server) { s.refuse = "sessions" })
+		_, _, err := run(t, c)
+		expectError(t, err, remote.ReasonSessionRefused, "too many sessions", "MaxSessions")
+	})
+}
+
+func TestAHostThatRestarts(t *testing.T) {
+	reboot := func(p *process) { p.say(hello(), verb.Line{Type: verb.TypeRebooting, Result: &verb.Result{}}) }
+	t.Run("and drops the connection", func(t *testing.T) {
+		noLeaks(t)
+		_, c := hostWith(t, func(p *process) int {
+			reboot(p)
+			_ = p.conn.Close()
+			return 0
+		})
+		line, _, err := run(t, c)
+		if err != nil || line.Type != verb.TypeRebooting {
+			t.Errorf("%v, %v", line.Type, err)
+		}
+		<-c.Done()
+	})
+	t.Run("and ends the session first", func(t *testing.T) {
+		noLeaks(t)
+		_, c := hostWith(t, func(p *process) int {
+			reboot(p)
+			return 0
+		})
+		line, _, err := run(t, c)
+		if err != nil || line.Type != verb.TypeRebooting {
+			t.Errorf("%v, %v", line.Type, err)
+		}
+		// A connection to a host that goes down is of no use.
+		<-c.Done()
+	})
+	t.Run("and leaves the connection hanging", func(t *testing.T) {
+		noLeaks(t)
+		key := newKey(t)
+		s := newServer(t, key)
+		s.agent = func(p *process) int {
+			reboot(p)
+			s.hang("reboot", p.closed)
+			return 0
+		}
+		d, clock := fakeDialer()
+		c := s.connect(d, key)
+		wait := inBackground(func() error {
+			_, err := c.Run(t.Context(), agentPath, verb.Apply, nil, nil)
+			return err
+		})
+		clock.pass(rebootLimit)
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+		<-c.Done()
+	})
+}
+
+// R-068: a host that hangs is named with what was waited for, within the limit of the step.
+func TestVerbsOnAHostThatHangs(t *testing.T) {
+	prepare := func(t *testing.T, deafTo string, agent func(p *process) int) (*server, *remote.Connection, *testClock) {
+		noLeaks(t)
+		key := newKey(t)
+		s := newServer(t, key)
+		s.deafTo, s.agent = deafTo, agent
+		d, clock := fakeDialer()
+		return s, s.connect(d, key), clock
+	}
+	start := func(ctx context.Context, c *remote.Connection) func() error {
+		return inBackground(func() error {
+			_, err := c.Run(ctx, agentPath, verb.Apply, nil, nil)
+			return err
+		})
+	}
+	t.Run("and opens no session", func(t *testing.T) {
+		s, c, clock := prepare(t, "sessions", nil)
+		wait := start(t.Context(), c)
+		<-s.hung
+		clock.pass(execLimit)
+		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to open a session")
+		<-c.Done()
+	})
+	t.Run("and starts no program", func(t *testing.T) {
+		s, c, clock := prepare(t, "programs", nil)
+		wait := start(t.Context(), c)
+		clock.await(execLimit) // the session's
+		<-s.hung
+		clock.pass(execLimit)
+		expectTimeout(t, wait(), remote.ReasonConnectionTimedOut, "the SSH server to start a program")
+	})
+	t.Run("and the agent never begins", func(t *testing.T) {
+		s, c, clock := prepare(t, "", func(p *process) int {
+			p.server.hang("agent", p.closed)
+			return 0
+		})
+		wait := start(t.Context(), c)
+		<-s.hung
+		clock.pass(helloLimit)
+		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the first line of the agent's verb apply")
+	})
+	t.Run("and the agent falls silent", func(t *testing.T) {
+		s, c, clock := prepare(t, "", func(p *process) int {
+			p.say(hello(), step("a"))
+			p.server.hang("agent", p.closed)
+			return 0
+		})
+		wait := start(t.Context(), c)
+		<-s.hung
+		clock.pass(silenceLimit)
+		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the next line of the agent's verb apply")
+	})
+	t.Run("until the operator stops: the session is closed", func(t *testing.T) {
+		s, c, _ := prepare(t, "", func(p *process) int {
+			p.say(hello())
+			p.server.hang("agent", p.closed)
+			return 0
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := start(ctx, c)
+		<-s.hung
+		cancel()
+		expectCancelled(t, wait())
+		if _, err := c.Exists(t.Context(), `C:\k`); err != nil {
+			t.Errorf("the connection is of no use any more: %v", err)
+		}
+	})
+	t.Run("until the operator stops, and does not even close the session", func(t *testing.T) {
+		s, c, clock := prepare(t, "closes", func(p *process) int {
+			p.say(hello())
+			p.server.hang("agent", nil)
+			return 0
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := start(ctx, c)
+		<-s.hung
+		cancel()
+		clock.pass(endLimit)
+		expectCancelled(t, wait())
+		<-c.Done()
+	})
+	t.Run("but an agent that lives on after its result is no fault", func(t *testing.T) {
+		s, c, clock := prepare(t, "", func(p *process) int {
+			p.say(hello(), result())
+			p.server.hang("agent", p.closed)
+			return 0
+		})
+		wait := start(t.Context(), c)
+		<-s.hung
+		clock.pass(endLimit)
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+		if c.Err() != nil {
+			t.Errorf("the connection is gone: %v", c.Err())
+		}
+	})
+}
+
+// R-069, L-20: one question tells the shell, and only when the agent does not answer.
+func TestAgentsThatDoNotStart(t *testing.T) {
+	notFound := func(p *process) int {
+		_, _ = io.WriteString(p.err, "'"+p.args[0]+"' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n")
+		return 1
+	}
+	for name, c := range map[string]struct {
+		shell  string
+		agent  func(p *process) int
+		there  bool
+		reason remote.Reason
+		texts  []string
+	}{
+		"in a foreign shell": {"bash", notFound, true, remote.ReasonShellUnsupported,
+			[]string{"neither cmd.exe nor PowerShell", "it answered: %OS%", `HKLM:\SOFTWARE\OpenSSH`, "Restart-Service sshd"}},
+		"where the shell itself does not start": {"broken", nil, true, remote.ReasonSessionRefused, []string{"DefaultShell"}},
+		"in a shell that says nothing":          {"mute", notFound, true, remote.ReasonShellUnsupported, []string{"it answered: nothing"}},
+		"in cmd.exe, though it is there":        {"cmd", notFound, true, remote.ReasonAgentDidNotStart, []string{"exit code 1", "is not recognized"}},
+		"in PowerShell, though it is there":     {"powershell", notFound, true, remote.ReasonAgentDidNotStart, []string{agentPath}},
+		"because something deleted it":          {"cmd", notFound, false, remote.ReasonAgentBlocked, []string{"no longer on the host", "antivirus"}},
+		"because a policy forbids it": {"cmd", func(p *process) int {
+			_, _ = io.WriteString(p.err, "This program is blocked by group policy.\r\n")
+			return 1
+		}, true, remote.ReasonAgentBlocked, []string{"blocked by group policy", "AppLocker"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			s, conn := hostWith(t, c.agent, func(s *server) {
+				s.shell = c.shell
+				if c.there {
+					s.disk.put("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
+				}
+			})
+			_, _, err := run(t, conn)
+			expectError(t, err, c.reason, c.texts...)
+			if ran := s.ran(); len(ran) > 2 {
+				t.Errorf("commands %q", ran)
+			}
+		})
+	}
+	t.Run("because the connection was cut", func(t *testing.T) {
+		s, c := hostWith(t, func(p *process) int {
+			_ = p.conn.Close()
+			return 0
+		})
+		_, _, err := run(t, c)
+		expectError(t, err, remote.ReasonConnectionLost)
+		if len(s.ran()) != 1 {
+			t.Errorf("commands %q", s.ran())
+		}
+	})
+}

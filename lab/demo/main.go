@@ -1,0 +1,41 @@
+// Lab runs the embedded lab: the demo, for now.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+func main() {
+	command := &cobra.Command{
+		Use:           "lab",
+		Short:         "A real control plane, the operator and simulated Windows hosts, on one machine and without root",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	command.AddCommand(newDemoCommand())
+	klog.SetLogger(logr.Discard()) // The API libraries warn of what the demo shows anyway.
+	err := command.ExecuteContext(context.Background())
+	if err == nil {
+		return
+	}
+	var exit exitError
+	if errors.As(err, &exit) {
+		os.Exit(int(exit))
+	}
+	fmt.Fprintln(os.Stderr, "lab:", err)
+	os.Exit(1)
+}
+
+// exitError is an exit code whose reason was printed already.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

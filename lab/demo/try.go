@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// whatToTry tells a user how to go on, in another terminal.
+func (d *demo) whatToTry() string {
+	var b strings.Builder
+	b.WriteString("\nIn another terminal, in this directory:\n\n")
+	fmt.Fprintf(&b, "    export KUBECONFIG=%s\n", d.rig.Cluster().ExternalKubeconfig)
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		if _, err := os.Stat(d.programs.kubectl); err == nil {
+			fmt.Fprintf(&b, "    export PATH=$PATH:%s\n", filepath.Dir(d.programs.kubectl))
+		}
+	}
+	first := d.rig.Hosts()[0]
+	address, _ := first.Entry()
+	spare, username := d.spare().Entry()
+	for _, try := range []struct{ command, why string }{
+		{"kubectl get winst -A", "every host: address, node, version, status"},
+		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
+		{"kubectl describe winst -A", "conditions, facts, events"},
+		{"kubectl apply -f examples/windows-pod.yaml && kubectl logs windows-sample", "a pod, in name: no container starts on a simulated host"},
+		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare, username, address)},
+	} {
+		fmt.Fprintf(&b, "\n    %s\n", try.command)
+		if try.why != "" {
+			fmt.Fprintf(&b, "        # %s\n", try.why)
+		}
+	}
+	b.WriteString("\nWhat changes is printed here. Ctrl-C ends the lab and leaves nothing behind.\n")
+	return b.String()
+}

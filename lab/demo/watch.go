@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// redraw is how often the view is drawn at most, and elapsed times move.
+const (
+	redrawEvery = 100 * time.Millisecond
+	tickEvery   = time.Second
+)
+
+// board is what is known of all instances.
+type board struct {
+	rows      map[string]row
+	instances map[string]*v1alpha1.WindowsInstance
+}
+
+// update takes an event, and tells whether what is shown of the instance has changed.
+func (b *board) update(kind watch.EventType, instance *v1alpha1.WindowsInstance, now time.Time) (row, bool) {
+	before, known := b.rows[instance.Name]
+	if kind == watch.Deleted {
+		delete(b.rows, instance.Name)
+		delete(b.instances, instance.Name)
+		before.status, before.step, before.detail = "removed", "", "the host was given back"
+		return before, true
+	}
+	r := rowOf(instance)
+	r.started = now
+	if known {
+		r.started = before.started
+	}
+	if r.ready {
+		if r.ended = before.ended; r.ended.IsZero() {
+			r.ended = now
+		}
+	}
+	b.rows[r.name], b.instances[r.name] = r, instance
+	return r, r.status != before.status || r.step != before.step || r.detail != before.detail
+}
+
+func rowOf(instance *v1alpha1.WindowsInstance) row {
+	status := instance.Status
+	r := row{name: instance.Name, address: instance.Spec.Address, status: status.Summary, ready: rig.IsReady(instance)}
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		r.ready = false
+	}
+	if r.status == "" {
+		r.status = "New"
+	}
+	if r.detail = status.NextAction; r.ready && status.NodeRef != nil {
+		r.detail = "node " + status.NodeRef.Name
+	}
+	if step := status.Step; step != nil && !r.ready {
+		if r.detail = step.Name; step.Detail != "" {
+			r.detail += ": " + step.Detail
+		}
+		if step.Of > 0 {
+			r.step = fmt.Sprintf("%d/%d", step.Index, step.Of)
+		}
+	}
+	return r
+}
+
+func (b *board) list() []row {
+	rows := make([]row, 0, len(b.rows))
+	for _, r := range b.rows {
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func (b *board) allReady(expected int) bool {
+	for _, r := range b.rows {
+		if !r.ready {
+			return false
+		}
+	}
+	return len(b.rows) >= expected
+}
+
+// watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is missing.
+func (d *demo) watch(ctx context.Context) error {
+	b := &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+	limit := make(<-chan time.Time)
+	if d.once {
+		limit = time.After(d.limit)
+	}
+	d.output.println("")
+	err := d.observe(ctx, limit, b, func() bool { return b.allReady(d.hosts) })
+	d.output.settle()
+	if err == nil {
+		d.output.step("all %d hosts are Ready", d.hosts)
+		return nil
+	}
+	d.explain(b)
+	return err
+}
+
+// follow prints what changes, after all hosts were Ready, until the end.
+func (d *demo) follow(ctx context.Context) error {
+	d.output.terminal = -1 // lines from here on
+	b := &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+	return d.observe(ctx, nil, b, func() bool { return false })
+}
+
+// observe keeps the board until done says so.
+func (d *demo) observe(ctx context.Context, limit <-chan time.Time, b *board, done func() bool) error {
+	watcher, err := d.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(rig.Namespace))
+	if err != nil {
+		return fmt.Errorf("watch the instances: %w", err)
+	}
+	defer func() { watcher.Stop() }()
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	var drawn time.Time
+	for !done() {
+		select {
+		case event, open := <-watcher.ResultChan():
+			if !open { // The API server ends each watch after some minutes.
+				if watcher, err = d.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(rig.Namespace)); err != nil {
+					return fmt.Errorf("watch the instances: %w", err)
+				}
+				continue
+			}
+			if instance, ok := event.Object.(*v1alpha1.WindowsInstance); ok {
+				d.show(b, event.Type, instance)
+			}
+			if time.Since(drawn) < redrawEvery && !done() {
+				continue // the ticker shows it
+			}
+		case <-ticker.C:
+		case <-limit:
+			return errNotReady
+		case <-d.operator.done:
+			return d.operator.failure()
+		case <-d.rig.Cluster().Done():
+			return fmt.Errorf("the control plane has ended")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if d.output.interactive() {
+			drawn = time.Now()
+			d.output.draw(render(b.list(), d.hosts, drawn, d.output.screen()))
+		}
+	}
+	return nil
+}
+
+// show enters an event into the board, and prints it where no view is drawn.
+func (d *demo) show(b *board, kind watch.EventType, instance *v1alpha1.WindowsInstance) {
+	r, changed := b.update(kind, instance, time.Now())
+	if changed && !d.output.interactive() {
+		d.output.step("%s", line(r))
+	}
+}
+
+// line is a row where there are no columns.
+func line(r row) string {
+	text := fmt.Sprintf("%s (%s): %s", r.name, r.address, r.status)
+	if r.step != "" {
+		text += " " + r.step
+	}
+	if r.detail != "" {
+		text += ", " + r.detail
+	}
+	return text
+}
+
+// explain says of each host that is not Ready why.
+func (d *demo) explain(b *board) {
+	listed := map[string]bool{}
+	for name, instance := range b.instances {
+		listed[instance.Spec.Address] = true
+		if !b.rows[name].ready {
+			d.output.println(rig.Explain(instance))
+		}
+	}
+	for address := range d.rig.Entries(d.listed()...) {
+		if !listed[address] {
+			d.output.println(address + ": there is no WindowsInstance for it; see the operator's log: " + d.log)
+		}
+	}
+}

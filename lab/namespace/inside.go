@@ -1,0 +1,136 @@
+package namespace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Environment is what the program finds inside.
+type Environment struct {
+	// Dir is an empty directory that is removed at the end, also when the program does not end well.
+	Dir string
+	// Files are those of Config.Files.
+	Files []*os.File
+}
+
+// errOutside is why the context of the inside ends.
+var errOutside = errors.New("the program outside of the namespace has ended, or asked for the end")
+
+// Enter sets up the inside and tells the outside how that went, so that a failure needs no other report. The context ends with the
+// program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives, and all other processes
+// inside end with it.
+func Enter(parent context.Context) (context.Context, *Environment, error) {
+	config, err := decode(os.Getenv(variable))
+	if err == nil {
+		err = config.setUp()
+	}
+	if err := report(err); err != nil {
+		return nil, nil, fmt.Errorf("set up the lab's namespace: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	go config.watchOutside(cancel)
+	environment := &Environment{Dir: config.Dir}
+	for i := range config.Files {
+		syscall.CloseOnExec(firstFileFD + i)
+		environment.Files = append(environment.Files, os.NewFile(uintptr(firstFileFD+i), fmt.Sprintf("inherited-%d", i)))
+	}
+	return ctx, environment, nil
+}
+
+// report tells the outside of a failure of the setup, or that there was none.
+func report(failure error) error {
+	file := os.NewFile(reportFD, "report")
+	defer file.Close()
+	if failure == nil {
+		return nil
+	}
+	message := setupFailure{Message: failure.Error()}
+	if errors.Is(failure, fs.ErrPermission) {
+		message = setupFailure{Message: explainForbidden(failure, os.ReadFile).Error(), Forbidden: true}
+	}
+	return errors.Join(failure, json.NewEncoder(file).Encode(message))
+}
+
+// watchOutside ends the inside with the outside, also when that was killed.
+func (i inherited) watchOutside(cancel context.CancelCauseFunc) {
+	lifeline := os.NewFile(lifelineFD, "lifeline")
+	_, _ = io.Copy(io.Discard, lifeline) // Nothing is ever written: this ends with the outside.
+	cancel(errOutside)
+	time.Sleep(i.Grace)
+	_ = os.RemoveAll(i.Dir)
+	os.Exit(1)
+}
+
+func (i inherited) setUp() error {
+	if err := os.Unsetenv(variable); err != nil { // Children are not told that they are the inside.
+		return err
+	}
+	syscall.CloseOnExec(lifelineFD)
+	syscall.CloseOnExec(reportFD)
+	if err := addAddresses(i.Addresses); err != nil {
+		return err
+	}
+	if i.HostName != "" {
+		if err := unix.Sethostname([]byte(i.HostName)); err != nil {
+			return fmt.Errorf("set the host name: %w", err)
+		}
+	}
+	// What is mounted here is not seen outside.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make all mounts private: %w", err)
+	}
+	// Without it, /proc/<pid> tells of other processes. Where the machine is a container this may be forbidden; nothing depends on it.
+	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	for path, content := range map[string]string{
+		"/etc/hosts":       hostsFile(i.Names),
+		"/etc/resolv.conf": "# No name server: names that are not in /etc/hosts do not exist.\nnameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+	} {
+		if err := i.cover(path, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover shows another content in the place of a file.
+func (i inherited) cover(path, content string) error {
+	file := filepath.Join(i.Dir, "etc", filepath.Base(path))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		return err
+	}
+	err := unix.Mount(file, path, "", unix.MS_BIND, "")
+	if path == "/etc/resolv.conf" && errors.Is(err, fs.ErrNotExist) {
+		return nil // Without the file, 127.0.0.1 is asked all the same.
+	}
+	if err != nil {
+		return fmt.Errorf("mount over %s: %w", path, err)
+	}
+	return nil
+}
+
+// hostsFile gives each address one line.
+func hostsFile(names map[string]netip.Addr) string {
+	var b strings.Builder
+	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		fmt.Fprintf(&b, "%s %s\n", names[name], name)
+	}
+	return b.String()
+}

@@ -1,0 +1,53 @@
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Main runs the inside in namespaces and returns the exit code: what a main function calls. An interrupt asks the
+// inside to end. A second one kills it.
+func Main(config Config, inside func(context.Context, *Environment) (exitCode int)) (exitCode int, err error) {
+	if Inside() {
+		ctx, environment, err := Enter(context.Background())
+		if err != nil {
+			return 1, nil // The outside says why.
+		}
+		code := inside(ctx, environment)
+		// The outside does this as well, unless it was killed.
+		return code, os.RemoveAll(environment.Dir)
+	}
+	process, err := Start(config)
+	if err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		process.Kill()
+	}()
+	return process.Wait(ctx)
+}
+
+// RunTests runs tests inside. Where no namespaces can be made it says so and runs none.
+func RunTests(config Config, run func() int) (exitCode int) {
+	code, err := Main(config, func(context.Context, *Environment) int { return run() })
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		fmt.Printf("SKIPPED: all tests of this package: %v\n", err)
+		return 0
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return code
+}

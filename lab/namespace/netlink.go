@@ -1,0 +1,83 @@
+package namespace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// addAddresses brings the loopback interface up and gives it the addresses, each for itself alone. It speaks rtnetlink: a
+// program to call, such as ip, may not be there.
+func addAddresses(addresses []netip.Addr) error {
+	loopback, err := net.InterfaceByName("lo")
+	if err != nil {
+		return fmt.Errorf("find the loopback interface: %w", err)
+	}
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("open a netlink socket: %w", err)
+	}
+	defer unix.Close(socket)
+	up := encode(unix.IfInfomsg{Index: int32(loopback.Index), Flags: unix.IFF_UP, Change: unix.IFF_UP})
+	if err := request(socket, unix.RTM_NEWLINK, 0, up); err != nil {
+		return fmt.Errorf("bring the loopback interface up: %w", err)
+	}
+	for _, address := range addresses {
+		if !address.Is4() {
+			return fmt.Errorf("add %s to the loopback interface: it is no IPv4 address", address)
+		}
+		message := encode(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE, Index: uint32(loopback.Index)})
+		message = append(message, attribute(unix.IFA_LOCAL, address.AsSlice())...)
+		message = append(message, attribute(unix.IFA_ADDRESS, address.AsSlice())...)
+		if err := request(socket, unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, message); err != nil {
+			return fmt.Errorf("add %s to the loopback interface: %w", address, err)
+		}
+	}
+	return nil
+}
+
+// request sends one message and waits until the kernel has done it.
+func request(socket int, kind uint16, flags uint16, body []byte) error {
+	message := append(encode(unix.NlMsghdr{
+		Len: uint32(unix.SizeofNlMsghdr + len(body)), Type: kind, Flags: flags | unix.NLM_F_REQUEST | unix.NLM_F_ACK,
+	}), body...)
+	if err := unix.Sendto(socket, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	answer := make([]byte, unix.Getpagesize())
+	n, _, err := unix.Recvfrom(socket, answer, 0)
+	if err != nil {
+		return err
+	}
+	var header unix.NlMsghdr
+	var result unix.NlMsgerr
+	reader := bytes.NewReader(answer[:n])
+	if err := binary.Read(reader, binary.NativeEndian, &header); err != nil {
+		return fmt.Errorf("read the kernel's answer: %w", err)
+	}
+	if header.Type != unix.NLMSG_ERROR {
+		return fmt.Errorf("the kernel answered with message type %d", header.Type)
+	}
+	if err := binary.Read(reader, binary.NativeEndian, &result); err != nil {
+		return fmt.Errorf("read the kernel's answer: %w", err)
+	}
+	if result.Error != 0 {
+		return unix.Errno(-result.Error)
+	}
+	return nil
+}
+
+// attribute encodes an attribute whose value has a multiple of 4 bytes.
+func attribute(kind uint16, value []byte) []byte {
+	return append(encode(unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind}), value...)
+}
+
+// encode gives the bytes of a structure of the kernel.
+func encode[T unix.NlMsghdr | unix.IfInfomsg | unix.IfAddrmsg | unix.RtAttr](v T) []byte {
+	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)))
+}

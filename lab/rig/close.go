@@ -1,0 +1,60 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+var errClosed = errors.New("the lab was closed")
+
+// Close ends the lab: operators that run in this process, hosts, control plane, files. A shared control plane is left without what
+// the rig put there.
+func (r *Rig) Close() error {
+	r.stop(errClosed) // operators and stand-ins
+	var group sync.WaitGroup
+	for _, h := range r.Hosts() {
+		group.Go(h.close)
+	}
+	group.Wait()
+	r.group.Wait()
+	var errs []error
+	if r.options.Cluster != nil && r.Client != nil {
+		errs = append(errs, r.emptyCluster())
+	}
+	for _, run := range slices.Backward(r.cleanup) {
+		errs = append(errs, run())
+	}
+	r.cleanup = nil
+	return errors.Join(errs...)
+}
+
+// emptyCluster deletes what belongs to this rig alone: instances, Secret, ConfigMap, lease, nodes. The installed manifests are the same
+// for each rig. The namespace stays as well, because its deletion takes seconds.
+func (r *Rig) emptyCluster() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	inNamespace := client.InNamespace(r.Namespace())
+	var errs []error
+	for _, kind := range []client.Object{&v1alpha1.WindowsInstance{}, &corev1.Secret{}, &corev1.ConfigMap{}, &coordinationv1.Lease{}} {
+		err := r.Client.DeleteAllOf(ctx, kind, inNamespace)
+		if !meta.IsNoMatchError(err) { // Nothing was installed.
+			errs = append(errs, err)
+		}
+	}
+	for _, h := range r.Hosts() {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Options.Name}}
+		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, node)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,159 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// HostOptions describe one host. The zero value of a field means its default; defaults differ with the host's number, from 1.
+type HostOptions struct {
+	// Name is the computer name. Default: instance-<number>.
+	Name string
+	// Address is the IPv4 address. Default: Address(number).
+	Address string
+	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one when
+	// their number is even.
+	DNSName string
+	// Username is the administrator to log in as. Default: Administrator.
+	Username string
+	// System is the Windows version. Default: Windows Server 2022.
+	System *host.SystemInfo
+	// Services and Features are what was there before; see fake.Options.
+	Services []host.ServiceConfig
+	Features map[string]host.FeatureState
+	// RebootDuration and BootDelay are how long a reboot takes, and then the SSH server's start.
+	RebootDuration, BootDelay time.Duration
+	// Link is the line that SSH connections to this host go over. Default: Options.Link.
+	Link *winhost.Link
+}
+
+// Hosts are options for n hosts, by address and by DNS name in turn, with the users of the guide's example.
+func Hosts(n int) []HostOptions {
+	hosts := make([]HostOptions, n)
+	for i := range hosts {
+		if i%2 == 1 {
+			hosts[i] = HostOptions{DNSName: DNSName(i + 1), Username: "core"}
+		}
+	}
+	return hosts
+}
+
+func (o HostOptions) withDefaults(number int) HostOptions {
+	o.Name = cmp.Or(o.Name, fmt.Sprintf("instance-%d", number))
+	o.Address = cmp.Or(o.Address, Address(number))
+	o.Username = cmp.Or(o.Username, "Administrator")
+	if o.System == nil {
+		system := fake.WindowsServer2022()
+		o.System = &system
+	}
+	return o
+}
+
+// Host is a simulated Windows host with its SSH server.
+type Host struct {
+	*winhost.Host
+	// Options are those in force, with defaults.
+	Options HostOptions
+}
+
+// Entry is the host's key and value in the ConfigMap windows-instances.
+func (h *Host) Entry() (address, value string) {
+	return cmp.Or(h.Options.DNSName, h.Options.Address), "username=" + h.Options.Username
+}
+
+// kubeletPKI is where the kubelet's certificate store is: it needs real files.
+const kubeletPKI = `C:\var\lib\kubelet\pki`
+
+// AddHost makes a host and boots it. Its name and address must be new.
+func (r *Rig) AddHost(ctx context.Context, options HostOptions) (*Host, error) {
+	h, err := r.enter(options)
+	if err != nil {
+		return nil, err
+	}
+	return h, r.bootHost(ctx, h)
+}
+
+// enter gives a host its number.
+func (r *Rig) enter(options HostOptions) (*Host, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	options = options.withDefaults(len(r.hosts) + 1)
+	for _, other := range r.hosts {
+		if other.Options.Name == options.Name || other.Options.Address == options.Address {
+			return nil, fmt.Errorf("add host %s at %s: there is host %s at %s", options.Name, options.Address, other.Options.Name, other.Options.Address)
+		}
+	}
+	h := &Host{Options: options}
+	r.hosts = append(r.hosts, h)
+	return h, nil
+}
+
+func (r *Rig) bootHost(ctx context.Context, h *Host) error {
+	options := h.Options
+	machine := fake.New(fake.Options{
+		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
+		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
+		Services: options.Services, Features: options.Features,
+		Listen: func(_ context.Context, port int) (net.Listener, error) {
+			return r.network.Listen(options.Address, port)
+		},
+	})
+	files := filepath.Join(r.dir, "hosts", options.Name)
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		return fmt.Errorf("make the directory of host %s: %w", options.Name, err)
+	}
+	machine.MountDirectory(kubeletPKI, filepath.Join(files, "pki"))
+	h.Host = winhost.New(winhost.Options{
+		Machine: machine, Clock: r.options.Clock, Rand: r.options.Rand, BootDelay: options.BootDelay,
+		Link:           cmp.Or(options.Link, r.options.Link),
+		Listen:         func(context.Context) (net.Listener, error) { return r.network.Listen(options.Address, sshPort) },
+		AuthorizedKeys: map[string][]ssh.PublicKey{options.Username: {r.key.Signer().PublicKey()}},
+	})
+	if options.DNSName != "" {
+		r.network.SetName(options.DNSName, options.Address)
+	}
+	if err := h.Start(r.running); err != nil {
+		return fmt.Errorf("start host %s: %w", options.Name, err)
+	}
+	if err := machine.Boot(ctx); err != nil {
+		return fmt.Errorf("boot host %s: %w", options.Name, err)
+	}
+	return nil
+}
+
+const sshPort = 22
+
+// Host is the host with the computer name it was made with. It panics when there is none: the name is the test's own.
+func (r *Rig) Host(name string) *Host {
+	for _, h := range r.Hosts() {
+		if h.Options.Name == name {
+			return h
+		}
+	}
+	panic(fmt.Sprintf("the rig has no host %q", name))
+}
+
+// Hosts are all hosts, in the order they were added.
+func (r *Rig) Hosts() []*Host {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*Host(nil), r.hosts...)
+}
+
+func (h *Host) close() {
+	if h.Host != nil {
+		h.Stop()
+		h.Machine().Close()
+	}
+}

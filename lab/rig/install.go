@@ -1,0 +1,132 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Names of what an administrator makes, as the guide has them.
+const (
+	serviceAccount       = "windows-machine-config-operator"
+	privateKeySecret     = "cloud-private-key"
+	privateKeySecretKey  = "private-key.pem"
+	instancesConfigMap   = "windows-instances"
+	exampleInstancesFile = "windows-instances.yaml"
+)
+
+// InstallOperator applies deploy/ for the namespace, "" for the usual one, and returns a configuration with the rights of the
+// operator's ServiceAccount. The Deployment is scaled to 0: no node of the lab could run it.
+func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Config, error) {
+	if namespace == "" {
+		namespace = Namespace
+	}
+	objects, err := Manifests(namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if err := r.install(ctx, object); err != nil {
+			return nil, fmt.Errorf("install the operator: %w", err)
+		}
+	}
+	config, err := r.cluster.ServiceAccountConfig(ctx, namespace, serviceAccount)
+	if err != nil {
+		return nil, fmt.Errorf("install the operator: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.namespace, r.operatorConfig = namespace, config
+	return config, nil
+}
+
+func (r *Rig) install(ctx context.Context, object *unstructured.Unstructured) error {
+	switch object.GetKind() {
+	case "CustomResourceDefinition":
+		return r.applyCRD(ctx, object)
+	case "Deployment":
+		if err := unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas"); err != nil {
+			return err
+		}
+	}
+	return r.Apply(ctx, object)
+}
+
+// CreateKey makes the Secret with the key that the hosts know, as `oc create secret generic --from-file` does.
+func (r *Rig) CreateKey(ctx context.Context) error { return r.SetKey(ctx, r.privateKey) }
+
+// SetKey makes the Secret with any content, or replaces it.
+func (r *Rig) SetKey(ctx context.Context, privateKey []byte) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: privateKeySecret},
+		Data:       map[string][]byte{privateKeySecretKey: privateKey},
+		Type:       corev1.SecretTypeOpaque,
+	}
+	err := r.Client.Create(ctx, secret)
+	if client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("create Secret %s: %w", privateKeySecret, err)
+	}
+	if err == nil {
+		return nil
+	}
+	if err := r.Client.Update(ctx, secret); err != nil {
+		return fmt.Errorf("replace Secret %s: %w", privateKeySecret, err)
+	}
+	return nil
+}
+
+// DeleteKey deletes the Secret.
+func (r *Rig) DeleteKey(ctx context.Context) error {
+	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: privateKeySecret}})
+}
+
+// PrivateKey is the key that the hosts know, in OpenSSH form.
+func (r *Rig) PrivateKey() []byte { return r.privateKey }
+
+// SetInstances makes the ConfigMap windows-instances, as the example has it, with these entries; those that are not among them are
+// removed from it.
+func (r *Rig) SetInstances(ctx context.Context, entries map[string]string) error {
+	example, err := Example(exampleInstancesFile)
+	if err != nil {
+		return err
+	}
+	data := map[string]any{}
+	for address, value := range entries {
+		data[address] = value
+	}
+	example.SetNamespace(r.Namespace())
+	example.Object["data"] = data
+	return r.Apply(ctx, example)
+}
+
+// ListHosts makes the ConfigMap windows-instances with hosts by computer name; with all when none is named.
+func (r *Rig) ListHosts(ctx context.Context, names ...string) error {
+	return r.SetInstances(ctx, r.Entries(names...))
+}
+
+// Entries are the entries of windows-instances for hosts by computer name; for all when none is named.
+func (r *Rig) Entries(names ...string) map[string]string {
+	hosts := r.Hosts()
+	if len(names) > 0 {
+		hosts = nil
+		for _, name := range names {
+			hosts = append(hosts, r.Host(name))
+		}
+	}
+	entries := map[string]string{}
+	for _, h := range hosts {
+		address, value := h.Entry()
+		entries[address] = value
+	}
+	return entries
+}
+
+// DeleteInstances deletes the ConfigMap windows-instances.
+func (r *Rig) DeleteInstances(ctx context.Context) error {
+	return r.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: instancesConfigMap}})
+}

@@ -1,0 +1,111 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/deploy"
+	"github.com/windows-machine-config/wmco/examples"
+)
+
+// Manifests are the objects of deploy/ for a namespace, as an overlay that sets it gives them.
+func Manifests(namespace string) ([]*unstructured.Unstructured, error) {
+	files := filesys.MakeFsInMemory()
+	err := fs.WalkDir(deploy.Files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := deploy.Files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return files.WriteFile(path.Join("/deploy", name), data)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the manifests: %w", err)
+	}
+	overlay, err := yaml.Marshal(types.Kustomization{Namespace: namespace, Resources: []string{"../deploy"}})
+	if err != nil {
+		return nil, fmt.Errorf("write an overlay for namespace %s: %w", namespace, err)
+	}
+	if err := files.WriteFile("/overlay/kustomization.yaml", overlay); err != nil {
+		return nil, fmt.Errorf("write an overlay for namespace %s: %w", namespace, err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/overlay")
+	if err != nil {
+		return nil, fmt.Errorf("build the manifests for namespace %s: %w", namespace, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, resource := range built.Resources() {
+		data, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("build the manifests for namespace %s: %w", namespace, err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(data); err != nil {
+			return nil, fmt.Errorf("build the manifests for namespace %s: %w", namespace, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// Example is the object in a file of examples/.
+func Example(name string) (*unstructured.Unstructured, error) {
+	data, err := examples.Files.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read example %s: %w", name, err)
+	}
+	if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+		return nil, fmt.Errorf("read example %s: %w", name, err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("read example %s: %w", name, err)
+	}
+	return object, nil
+}
+
+// fieldOwner is who the lab's administrator is to the API server.
+const fieldOwner = client.FieldOwner("lab-administrator")
+
+// Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not know are an
+// error.
+func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) error {
+	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// applyCRD applies a definition and waits until the API server serves it.
+func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructured) error {
+	if err := r.Apply(ctx, definition); err != nil {
+		return err
+	}
+	watched := &unstructured.Unstructured{}
+	watched.SetGroupVersionKind(definition.GroupVersionKind())
+	return r.WaitFor(ctx, "definition "+definition.GetName(), watched, func(ctx context.Context, reader client.Reader) (bool, error) {
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		conditions, _, err := unstructured.NestedSlice(watched.Object, "status", "conditions")
+		for _, condition := range conditions {
+			if c, ok := condition.(map[string]any); ok && c["type"] == "Established" && c["status"] == string(metav1.ConditionTrue) {
+				return true, nil
+			}
+		}
+		return false, err
+	})
+}

@@ -1,0 +1,52 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// Network is where hosts listen, and how the operator reaches them. A winhost.Network is one within the process.
+type Network interface {
+	// Listen opens a port of a host's address.
+	Listen(address string, port int) (net.Listener, error)
+	// DialContext dials host:port, where host is an address or a DNS name.
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	// SetName gives a DNS name its addresses.
+	SetName(name string, addresses ...string)
+}
+
+// RealNetwork is the operating system's network: in a namespace that has the hosts' addresses and names.
+type RealNetwork struct{}
+
+// Listen implements Network.
+func (RealNetwork) Listen(address string, port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+}
+
+// DialContext implements Network.
+func (RealNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// SetName does nothing: the namespace was given its names when it was made.
+func (RealNetwork) SetName(string, ...string) {}
+
+// Address is the IPv4 address of the n-th host, from 1.
+func Address(n int) string { return fmt.Sprintf("10.9.%d.%d", (n-1)/250, (n-1)%250+1) }
+
+// DNSName is the name of the n-th host, where it has one.
+func DNSName(n int) string { return fmt.Sprintf("instance-%d.example.com", n) }
+
+// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as they would in a cluster.
+func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if host == "api-int."+r.domain() {
+		address = r.apiAddress
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}

@@ -1,0 +1,137 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+)
+
+// Operator is an operator that runs in this process.
+type Operator struct {
+	stop  context.CancelFunc
+	wires *wires
+	done  chan struct{}
+	err   error
+}
+
+// RunOperator starts an operator with the rights of its ServiceAccount, after InstallOperator. adjust may change how. It ends with
+// the rig at the latest.
+func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
+	r.mu.Lock()
+	config, namespace := r.operatorConfig, r.namespace
+	r.mu.Unlock()
+	if config == nil {
+		return nil, errors.New("run the operator: it is not installed")
+	}
+	o := &Operator{wires: &wires{open: map[net.Conn]struct{}{}}, done: make(chan struct{})}
+	api := rest.CopyConfig(config)
+	api.Dial = o.wires.dialer(new(net.Dialer).DialContext)
+	c := operator.Config{
+		RESTConfig: api, Namespace: namespace, Version: r.options.Version,
+		PayloadDirectory: r.payloadDir, CacheDirectory: filepath.Join(r.dir, "operator-cache"),
+		Dial: o.wires.dialer(r.network.DialContext), Clock: r.options.Clock,
+		MetricsAddress: "0", ProbeAddress: "0", Logger: r.options.Log, SkipNameValidation: true,
+	}
+	for _, change := range adjust {
+		change(&c)
+	}
+	ctx, stop := context.WithCancel(r.running)
+	o.stop = stop
+	r.group.Go(func() {
+		defer close(o.done)
+		defer stop()
+		o.err = operator.Run(ctx, c)
+	})
+	return o, nil
+}
+
+// Stop asks the operator to end, as Kubernetes does with SIGTERM, and waits for it.
+func (o *Operator) Stop() error {
+	o.stop()
+	<-o.done
+	if o.err != nil {
+		return fmt.Errorf("the operator ended: %w", o.err)
+	}
+	return nil
+}
+
+// Kill ends the operator as SIGKILL does, as far as the world can tell: from this moment on, nothing that it does reaches the API
+// server or a host.
+func (o *Operator) Kill() {
+	o.wires.cut()
+	o.stop()
+	<-o.done
+}
+
+// Done is closed when the operator has ended.
+func (o *Operator) Done() <-chan struct{} { return o.done }
+
+var errKilled = errors.New("the operator was killed")
+
+// wires are all connections of an operator.
+type wires struct {
+	mu     sync.Mutex
+	killed bool
+	open   map[net.Conn]struct{}
+}
+
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (w *wires) dialer(dial dialer) dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if w.dead() {
+			return nil, errKilled
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return w.add(conn)
+	}
+}
+
+func (w *wires) dead() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.killed
+}
+
+func (w *wires) add(conn net.Conn) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.killed {
+		return nil, errors.Join(errKilled, conn.Close())
+	}
+	w.open[conn] = struct{}{}
+	return &wire{Conn: conn, wires: w}, nil
+}
+
+func (w *wires) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.killed = true
+	for conn := range w.open {
+		_ = conn.Close() // that is the point
+	}
+}
+
+// wire is a connection that is forgotten when it is closed.
+type wire struct {
+	net.Conn
+	wires *wires
+}
+
+// Close implements net.Conn.
+func (w *wire) Close() error {
+	w.wires.mu.Lock()
+	delete(w.wires.open, w.Conn)
+	w.wires.mu.Unlock()
+	return w.Conn.Close()
+}

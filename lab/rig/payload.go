@@ -1,0 +1,94 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin"
+)
+
+const (
+	agentPath  = "build/wicd.exe"
+	rootModule = "module github.com/windows-machine-config/wmco\n"
+)
+
+// makePayload makes the payload with the real agent in it.
+func (r *Rig) makePayload(context.Context) (err error) {
+	if r.payloadDir = r.options.PayloadDir; r.payloadDir != "" {
+		return nil
+	}
+	program := r.options.Agent
+	if program == "" {
+		if program, err = findAgent(); err != nil {
+			return err
+		}
+	}
+	r.payloadDir = filepath.Join(r.dir, "payload")
+	_, err = payload.Generate(r.payloadDir, program, r.options.Version, payload.Options{})
+	return err
+}
+
+// findAgent looks below the root of the repository that the working directory is in.
+func findAgent() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for current := dir; ; current = filepath.Dir(current) {
+		data, err := os.ReadFile(filepath.Join(current, "go.mod"))
+		if err == nil && bytes.Contains(data, []byte(rootModule)) {
+			path := filepath.Join(current, agentPath)
+			if _, err := os.Stat(path); err != nil {
+				return "", fmt.Errorf("the agent is not built: %w: run `make %s`", err, agentPath)
+			}
+			return path, nil
+		}
+		if current == filepath.Dir(current) {
+			return "", errors.New("the agent is not found: " + dir + " is not in the repository; set Options.Agent")
+		}
+	}
+}
+
+// programTable is what the executables of the payload do on hosts.
+func (r *Rig) programTable() fake.ProgramTable {
+	return standin.Programs(standin.Options{Dial: r.dialAPI, Agent: r.agent, AgentVersion: r.options.Version})
+}
+
+// agent is the real agent, in this process.
+func (r *Rig) agent(version string) fake.Program {
+	return func(ctx context.Context, p *fake.Process) int {
+		return agent.Main(ctx, agent.Process{
+			Host: p.Host, Args: p.Args, Executable: p.Path, Version: version, Stdout: p.Stdout, Stderr: p.Stderr,
+			Clock: r.options.Clock, Rand: r.options.Rand, Ready: func() {},
+		})
+	}
+}
+
+// makeKey makes the key that hosts are given before the operator is, as an administrator does with ssh-keygen.
+func (r *Rig) makeKey(context.Context) error {
+	_, private, err := ed25519.GenerateKey(r.options.Rand)
+	if err != nil {
+		return fmt.Errorf("make an SSH key: %w", err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "windows-nodes")
+	if err != nil {
+		return fmt.Errorf("encode the SSH key: %w", err)
+	}
+	r.privateKey = pem.EncodeToMemory(block)
+	if r.key, err = sshkey.Parse(r.privateKey); err != nil {
+		return fmt.Errorf("read the SSH key: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, what an OpenShift cluster does besides, the
+// payload, and simulated Windows hosts with their SSH servers. It installs the operator as an administrator does, and runs it with
+// the rights that deploy/ gives to its ServiceAccount, and no others.
+package rig
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// Namespace is where the operator is installed when nothing else is said.
+const Namespace = "openshift-windows-machine-config-operator"
+
+// Options are what a rig is made with. The zero value is a control plane of its own and no hosts.
+type Options struct {
+	// Hosts are booted at the start. See Hosts for a number of usual ones.
+	Hosts []HostOptions
+	// Cluster is used instead of a control plane of the rig's own. It must have the profile openshift. Close removes what it made
+	// there, but for what each rig installs. Only one rig may use it at a time.
+	Cluster *cluster.Cluster
+	// ControlPlane are options of the rig's own control plane; its profile is openshift in any case.
+	ControlPlane cluster.Options
+	// Network is where the hosts are. Default: a winhost.Network.
+	Network Network
+	// LinuxNodes is how many Linux control-plane nodes the cluster appears to have.
+	LinuxNodes int
+	// Clock is that of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
+	// whose heartbeats stand still is taken for dead.
+	Clock clock.WithTicker
+	// Rand gives keys. It must be safe for concurrent use. Default: crypto/rand.
+	Rand io.Reader
+	// Dir holds what the rig writes, and stays. Default: a temporary one, which Close removes.
+	Dir string
+	// PayloadDir is a payload made before, by another rig perhaps. Default: one is made.
+	PayloadDir string
+	// Agent is the agent built for Windows. Default: build/wicd.exe of the repository.
+	Agent string
+	// Version is the operator's. Default: 1.0.0-lab.
+	Version string
+	// Link is the line that all SSH connections go over. Default: none.
+	Link *winhost.Link
+	// Log takes what the operator logs when it runs in this process. Default: nothing.
+	Log logr.Logger
+}
+
+// Rig is a running lab.
+type Rig struct {
+	// Client has all rights and reads the API server, not a cache.
+	Client client.WithWatch
+	// Config is the client's.
+	Config *rest.Config
+
+	options    Options
+	cluster    *cluster.Cluster
+	apiAddress string
+	strict     client.Client
+	cache      cache.Cache
+	network    Network
+	dir        string
+	payloadDir string
+	key        sshkey.Key
+	privateKey []byte
+	programs   fake.ProgramTable
+	contents   *fake.ContentStore
+
+	running context.Context
+	stop    context.CancelCauseFunc
+	group   sync.WaitGroup
+	cleanup []func() error // in reverse order
+
+	mu             sync.Mutex
+	hosts          []*Host
+	namespace      string
+	operatorConfig *rest.Config
+}
+
+// New starts a lab. Close ends it; ctx only limits the start.
+func New(ctx context.Context, options Options) (*Rig, error) {
+	r := &Rig{options: options.withDefaults(), contents: fake.NewContentStore(), namespace: Namespace}
+	log.SetLogger(r.options.Log) // The libraries have but one; the first rig's stays.
+	r.network, r.dir = r.options.Network, r.options.Dir
+	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	for _, start := range []func(context.Context) error{
+		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.makeClients, r.startStandIns, r.startHosts,
+	} {
+		if err := start(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("start the lab: %w", err), r.Close())
+		}
+	}
+	return r, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Network == nil {
+		o.Network = winhost.NewNetwork()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.Log.GetSink() == nil {
+		o.Log = logr.Discard()
+	}
+	o.Version = cmp.Or(o.Version, "1.0.0-lab")
+	return o
+}
+
+func (r *Rig) makeDir(context.Context) (err error) {
+	if r.dir == "" {
+		if r.dir, err = os.MkdirTemp("", "wmco-rig-"); err != nil {
+			return fmt.Errorf("make the lab's directory: %w", err)
+		}
+		r.onClose(func() error { return os.RemoveAll(r.dir) })
+	}
+	return nil
+}
+
+func (r *Rig) startCluster(ctx context.Context) (err error) {
+	r.cluster = r.options.Cluster
+	if r.cluster == nil {
+		o := r.options.ControlPlane
+		o.Profile, o.Dir = cluster.OpenShift, cmp.Or(o.Dir, filepath.Join(r.dir, "control-plane"))
+		if r.cluster, err = cluster.Start(ctx, o); err != nil {
+			return err
+		}
+		r.onClose(r.cluster.Stop)
+	}
+	r.Config = r.cluster.Config
+	r.apiAddress = strings.TrimPrefix(r.Config.Host, "https://")
+	return nil
+}
+
+func (r *Rig) makeClients(context.Context) (err error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	config := rest.CopyConfig(r.Config)
+	config.QPS = -1 // the lab is not to wait for itself
+	if r.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	r.strict = client.WithFieldValidation(r.Client, metav1.FieldValidationStrict)
+	if r.cache, err = cache.New(config, cache.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("make a cache: %w", err)
+	}
+	r.group.Go(func() { _ = r.cache.Start(r.running) }) // ends with the rig
+	return nil
+}
+
+// startStandIns starts what an OpenShift cluster does besides Kubernetes.
+func (r *Rig) startStandIns(context.Context) error {
+	r.group.Go(func() {
+		err := openshift.Run(r.running, r.Config, openshift.Options{Platform: r.options.ControlPlane.Platform, ControlPlaneNodes: r.options.LinuxNodes})
+		if err != nil {
+			r.stop(err)
+		}
+	})
+	return nil
+}
+
+// startHosts boots all hosts at once: fifty of them should not take fifty times as long.
+func (r *Rig) startHosts(ctx context.Context) error {
+	r.programs = r.programTable()
+	errs := make([]error, len(r.options.Hosts))
+	var group sync.WaitGroup
+	for i, options := range r.options.Hosts {
+		h, err := r.enter(options)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		group.Go(func() { errs[i] = r.bootHost(ctx, h) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Cluster is the control plane.
+func (r *Rig) Cluster() *cluster.Cluster { return r.cluster }
+
+// Network is where the hosts are.
+func (r *Rig) Network() Network { return r.network }
+
+// Dir holds what the rig writes.
+func (r *Rig) Dir() string { return r.dir }
+
+// PayloadDir is the payload that is brought to hosts.
+func (r *Rig) PayloadDir() string { return r.payloadDir }
+
+// Namespace is the operator's.
+func (r *Rig) Namespace() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.namespace
+}
+
+func (r *Rig) domain() string { return cmp.Or(r.options.ControlPlane.Domain, "lab.example.com") }
+
+func (r *Rig) onClose(run func() error) { r.cleanup = append(r.cleanup, run) }

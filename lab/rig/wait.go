@@ -1,0 +1,144 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// WaitFor waits until the condition holds. It is asked at once, and again after each change of an object of the kind of watched; the
+// reader is a cache that is as new as that change. The error of a wait that ends too early says how far each instance was.
+func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {
+	informer, err := r.cache.GetInformer(ctx, watched)
+	if err != nil {
+		return fmt.Errorf("wait for %s: watch: %w", what, err)
+	}
+	changed := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // it is known that something has changed
+		}
+	}
+	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %s: watch: %w", what, err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(handler) }() // fails only when the cache has ended
+	for {
+		ok, err := condition(ctx, r.cache)
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", what, err)
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.cluster.Done():
+			return fmt.Errorf("wait for %s: the control plane has ended", what)
+		case <-r.running.Done():
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(r.running))
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w; the instances:\n%s", what, context.Cause(ctx), r.describe())
+		}
+	}
+}
+
+// WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants it.
+func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string, condition func(*v1alpha1.WindowsInstance) bool) error {
+	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		instance, err := r.instance(ctx, reader, h)
+		return err == nil && condition(instance), err
+	})
+}
+
+// WaitReady waits until the instances of hosts, by computer name, are Ready; of all hosts when none is named.
+func (r *Rig) WaitReady(ctx context.Context, names ...string) error {
+	hosts := r.Hosts()
+	if len(names) > 0 {
+		hosts = nil
+		for _, name := range names {
+			hosts = append(hosts, r.Host(name))
+		}
+	}
+	for _, h := range hosts {
+		if err := r.WaitForInstance(ctx, h, "to be Ready", IsReady); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WaitGone waits until there is no instance of the host any more.
+func (r *Rig) WaitGone(ctx context.Context, name string) error {
+	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+}
+
+// IsReady tells whether an instance, which may be nil, is Ready in its present generation.
+func IsReady(instance *v1alpha1.WindowsInstance) bool {
+	return instance != nil && instance.Status.ObservedGeneration == instance.Generation &&
+		meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+// Instance is the instance of a host as the API server has it now; nil when there is none.
+func (r *Rig) Instance(ctx context.Context, name string) (*v1alpha1.WindowsInstance, error) {
+	return r.instance(ctx, r.Client, r.Host(name))
+}
+
+func (r *Rig) instance(ctx context.Context, reader client.Reader, h *Host) (*v1alpha1.WindowsInstance, error) {
+	var list v1alpha1.WindowsInstanceList
+	if err := reader.List(ctx, &list, client.InNamespace(r.Namespace())); err != nil {
+		return nil, fmt.Errorf("list instances: %w", err)
+	}
+	address, _ := h.Entry()
+	for i := range list.Items {
+		if list.Items[i].Spec.Address == address {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// describe says how far each instance is, for the error of a wait.
+func (r *Rig) describe() string {
+	ctx, cancel := context.WithTimeout(r.running, 10*time.Second)
+	defer cancel()
+	var list v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace())); err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for i := range list.Items {
+		b.WriteString(Explain(&list.Items[i]))
+	}
+	return b.String()
+}
+
+// Explain says in lines of text what stands between an instance and Ready.
+func Explain(instance *v1alpha1.WindowsInstance) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s\n", instance.Name, instance.Spec.Address, instance.Status.Summary)
+	for _, condition := range instance.Status.Conditions {
+		if condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonNotYet {
+			fmt.Fprintf(&b, "  %s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+	}
+	if step := instance.Status.Step; step != nil {
+		fmt.Fprintf(&b, "  step %d of %d: %s %s\n", step.Index, step.Of, step.Name, step.Detail)
+	}
+	if instance.Status.NextAction != "" {
+		fmt.Fprintf(&b, "  next: %s\n", instance.Status.NextAction)
+	}
+	return b.String()
+}

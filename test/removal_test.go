@@ -1,0 +1,147 @@
+package test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// gone waits until the instance of a host is gone.
+func gone(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := r.WaitGone(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nothingLeft checks that the cluster holds nothing of a node any more.
+func nothingLeft(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	if err := r.Client.Get(t.Context(), keyOf("", name), &corev1.Node{}); !apierrors.IsNotFound(err) {
+		t.Errorf("Node %s is still there (%v)", name, err)
+	}
+	var requests certificatesv1.CertificateSigningRequestList
+	if err := r.Client.List(t.Context(), &requests); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range requests.Items {
+		if strings.Contains(request.Name, name) || len(request.Status.Conditions) == 0 {
+			t.Errorf("CertificateSigningRequest %s of %s is left", request.Name, request.Spec.Username)
+		}
+	}
+}
+
+// R-064, R-065, R-067, R-167
+func TestARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	machine := r.Host("instance-1").Machine()
+	before := machine.Snapshot()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+
+	list(t, r, "instance-2")
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+	nothingLeft(t, r, "instance-1")
+	if instance, err := r.Instance(t.Context(), "instance-2"); err != nil || !rig.IsReady(instance) {
+		t.Errorf("the other host is no longer Ready (%v)", err)
+	}
+
+	t.Run("and it can become a node again", func(t *testing.T) {
+		list(t, r)
+		ready(t, r, "instance-1")
+	})
+}
+
+// R-066
+func TestADeletedConfigMapRemovesEveryHost(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
+	before := map[string]fake.Snapshot{}
+	for _, h := range r.Hosts() {
+		before[h.Options.Name] = h.Machine().Snapshot()
+	}
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range r.Hosts() {
+		gone(t, r, h.Options.Name)
+		if diff := cmp.Diff(before[h.Options.Name], h.Machine().Snapshot()); diff != "" {
+			t.Errorf("host %s is not as it was (-before +after):\n%s", h.Options.Name, diff)
+		}
+		nothingLeft(t, r, h.Options.Name)
+	}
+}
+
+// R-169
+func TestADeadHostCanBeRemovedWithItsNode(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	r.Host("instance-1").Machine().PowerOff()
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitForInstance(ctx, r.Host("instance-1"), "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && strings.Contains(i.Status.NextAction, v1alpha1.AnnotationForgetHost)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node(t, r, "instance-1") // stays until an administrator decides
+
+	instance, err := r.Instance(t.Context(), "instance-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationForgetHost+`":"true"}}}`))
+	if err := r.Client.Patch(t.Context(), instance, patch); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, r, "instance-1")
+	nothingLeft(t, r, "instance-1")
+	if !eventSeen(t, r, "HostLeftBehind", "Containers feature") {
+		t.Error("no event says what was left behind")
+	}
+}
+
+// R-032
+func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	before := r.Host("instance-1").Machine().Snapshot()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	mend := r.Host("instance-1").Inject(winhost.RejectKey, winhost.Parameters{})
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waitForReason(t, r, "instance-1", "AuthenticationFailed")
+	node(t, r, "instance-1")
+	mend()
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}
