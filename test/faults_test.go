@@ -57,7 +57,7 @@ func TestEachFaultIsNamedHurtsNobodyElseAndCanBeMended(t *testing.T) {
 		words   string   // in the message
 	}{
 		winhost.RefuseConnection:       {[]string{"Unreachable"}, "refused"},
-		winhost.HangBeforeBanner:       {[]string{"ConnectionTimedOut"}, "limit"},
+		winhost.HangBeforeBanner:       {[]string{"ConnectionTimedOut"}, "waited 15s"},
 		winhost.HangAfterAuth:          {[]string{"ConnectionTimedOut", "ConnectionLost", "TransferFailed"}, ""},
 		winhost.RejectKey:              {[]string{"AuthenticationFailed"}, "cloud-private-key"},
 		winhost.DiskFull:               {[]string{"DiskFull"}, ""},

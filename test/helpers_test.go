@@ -2,19 +2,35 @@ package test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
 type (
 	metav1Condition = metav1.Condition
 	reader          = client.Reader
 )
+
+// told is what happened between operator and host, a line each.
+func told(journal *fake.Journal) string {
+	var b strings.Builder
+	for _, e := range journal.Entries(nil) {
+		switch e.Kind {
+		case fake.KindConnection, fake.KindExec, fake.KindSFTP, fake.KindReboot, fake.KindPower, winhost.KindCommand, winhost.KindLogin, winhost.KindSSHD:
+			fmt.Fprintf(&b, "\n%s %s %s", e.Time.Format("05.000"), e.Kind, e.Detail)
+		}
+	}
+	return b.String()
+}
 
 // annotate sets one annotation, as kubectl annotate does.
 func annotate(t *testing.T, r *rig.Rig, object client.Object, name, value string) {

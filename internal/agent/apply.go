@@ -113,7 +113,7 @@ func (a *agent) finish(ctx context.Context, spec nodespec.NodeSpec, facts plan.F
 	if err := a.store.setLedger(ctx, plan.Prune(facts, spec)); err != nil {
 		return err
 	}
-	a.tidy(ctx, facts)
+	a.tidy(ctx, spec, facts)
 	if len(left.Needs) > 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (a *agent) finish(ctx context.Context, spec nodespec.NodeSpec, facts plan.F
 }
 
 // tidy removes inputs that were used and former agents that do not run. What cannot be removed now is removed after the next apply.
-func (a *agent) tidy(ctx context.Context, facts plan.Facts) {
+func (a *agent) tidy(ctx context.Context, spec nodespec.NodeSpec, facts plan.Facts) {
 	service := facts.Services[nodespec.ServiceAgent]
 	keep := []string{a.executable, service.CommandLine, service.RunningCommandLine}
 	var paths []string
@@ -141,6 +141,9 @@ func (a *agent) tidy(ctx context.Context, facts plan.Facts) {
 	}
 	if _, err := a.host.Files.Stat(ctx, nodespec.IncomingRoot); err == nil {
 		paths = append(paths, nodespec.IncomingRoot)
+	}
+	if facts.Identity.Current != nil && facts.Identity.Request == "" {
+		paths = append(paths, spec.Identity.Directory+pendingFile) // its certificate is in use
 	}
 	for _, path := range paths {
 		_ = a.host.Files.Remove(ctx, path)

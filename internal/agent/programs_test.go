@@ -32,9 +32,13 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 }
 
 func (r *rig) agent(ctx context.Context, p *fake.Process) int {
+	ticking := r.clock
+	if p.Service != "" {
+		ticking = r.ticking
+	}
 	return agent.Main(ctx, agent.Process{
 		Host: p.Host, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
-		Clock: r.clock, Rand: rand.Reader, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
+		Clock: ticking, Rand: rand.Reader, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
 	})
 }
 
@@ -56,7 +60,7 @@ func note(ctx context.Context, p *fake.Process, path string) error {
 
 // containerd leaves an image and a shim behind that outlive it.
 func containerd(ctx context.Context, p *fake.Process) int {
-	if _, err := read(ctx, p, `C:\k\containerd\containerd_conf.toml`); err != nil {
+	if config, err := read(ctx, p, `C:\k\containerd\containerd_conf.toml`); err != nil || strings.Contains(config, "broken") {
 		return 2
 	}
 	err := p.ServeRuntime("npipe://./pipe/containerd-containerd", func() host.RuntimeStatus {

@@ -19,7 +19,9 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -31,7 +33,8 @@ type rig struct {
 	*testing.T
 	*fake.Machine
 	ctx      context.Context
-	clock    clock.WithTicker
+	clock    clock.WithTicker        // of verbs
+	ticking  *clocktesting.FakeClock // of the agent's service
 	versions versions
 	before   fake.Snapshot
 	requests map[string]bool // all certificate requests that were seen
@@ -40,13 +43,10 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: clock.RealClock{}, requests: map[string]bool{}, validity: time.Hour}
+	r := &rig{T: t, clock: clock.RealClock{}, ticking: clocktesting.NewFakeClock(time.Now()), requests: map[string]bool{}, validity: time.Hour}
 	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.table}
 	for _, each := range change {
 		each(&options)
-	}
-	if options.Clock != nil {
-		r.clock = options.Clock
 	}
 	r.Machine = fake.New(options)
 	t.Cleanup(r.Close)
@@ -60,6 +60,20 @@ func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 func (r *rig) start() *rig {
 	r.Helper()
 	r.must(r.Boot(r.ctx))
+	if _, used := r.Service("backup"); used {
+		for path, content := range map[string]string{
+			`C:\k\kubelet.conf`: "password: canary\r\n", `C:\k\notes\todo.txt`: "buy milk", `C:\var\log\backup.log`: "fine",
+			`C:\var\lib\kubelet\old`: "old", `C:\k\kubelet.exe`: "MZ own build",
+		} {
+			r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+			r.must(r.Drive().WriteFile(path, []byte(content)))
+		}
+		h := r.Host()
+		r.must(h.Environment.Set(r.ctx, "https_proxy", "http://own:1"))
+		r.must(h.Firewall.SetRule(r.ctx, host.FirewallRule{
+			Name: "ContainerLogsPort", DisplayName: "own", Protocol: "TCP", LocalPort: 9, Enabled: true, Allow: true,
+		}))
+	}
 	r.before = r.Snapshot()
 	return r
 }
@@ -162,8 +176,17 @@ func lacking(spec nodespec.NodeSpec, present map[string]string) []string {
 // configure does what the operator does until the host is a node, through restarts of the host and kills of the agent.
 func (r *rig) configure() (steps []string) {
 	r.Helper()
+	return r.configureUntil(func() bool { return false })
+}
+
+// configureUntil is configure that ends early when done says so after a verb.
+func (r *rig) configureUntil(ended func() bool) (steps []string) {
+	r.Helper()
 	spec := newSpec(r.versions)
 	for range 30 {
+		if ended() {
+			return steps
+		}
 		boot := r.BootID()
 		line, done := r.apply(spec)
 		steps = append(steps, done...)
@@ -202,15 +225,32 @@ func (r *rig) satisfy(spec *nodespec.NodeSpec, result verb.Result) bool {
 	return false
 }
 
-// awaitBoot waits until the machine is up again after a restart.
+// awaitBoot waits until the machine is up again after a restart. An agent that was killed after it had said that the host restarts has
+// not restarted it: the operator sees that by the boot ID, and asks again.
 func (r *rig) awaitBoot(before string) {
 	r.Helper()
+	if r.Running() && r.BootID() == before {
+		return
+	}
 	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.BootID() != before && m.Running() }))
 }
 
 func (r *rig) awaitRunning() {
 	r.Helper()
 	r.must(r.WaitFor(r.ctx, (*fake.Machine).Running))
+}
+
+// awaitSettled waits until the services have done what they do at their start.
+func (r *rig) awaitSettled() {
+	r.Helper()
+	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
+		for _, path := range []string{`C:\var\log\kubelet\kubelet.log`, `C:\var\log\containerd\containerd.log`, nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log`} {
+			if _, err := m.Drive().Stat(path); err != nil {
+				return false
+			}
+		}
+		return r.count("ready", nodespec.ServiceAgent) > 0 && r.count(fake.KindProcess, "start "+newSpec(nil).Releases[1].Directory+`\shim.exe`) > 0
+	}))
 }
 
 // remove has the agent give the host back, and takes the agent's folder away as the operator does.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +26,8 @@ func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespe
 	}
 }
 
-// readKubeletClientCA reads what kubelets verify their clients with. Where the Ignition does not hold it, it is what the API server
-// itself verifies its clients with, of which the kubelets' clients are a part.
+// readKubeletClientCA reads what kubelets verify their clients with. Newer releases keep it out of the Ignition, because it rotates, and
+// in ControllerConfig instead.
 func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string, facts *nodespec.Cluster) error {
 	content, found, err := worker.content(kubeletCAPath)
 	if found && err == nil {
@@ -39,9 +40,15 @@ func readKubeletClientCA(ctx context.Context, reader client.Reader, worker worke
 	if found {
 		return nil
 	}
-	facts.KubeletClientCA, err = readBundle(ctx, reader, "kube-system/extension-apiserver-authentication", "client-ca-file",
-		"It is needed because "+id+" has no file "+kubeletCAPath+"; the API server writes to it the certificate authorities of its clients.")
-	return err
+	const object, remedy = "ControllerConfig machine-config-controller", "It holds the certificate authorities of the kubelets' clients."
+	config := &machineconfigurationv1.ControllerConfig{}
+	if err := get(ctx, reader, "machine-config-controller", config, object, remedy); err != nil {
+		return err
+	}
+	if facts.KubeletClientCA, err = certificates(config.Spec.KubeAPIServerServingCAData); err != nil {
+		return &Error{Object: object, Field: "spec.kubeAPIServerServingCAData", Message: err.Error() + ". " + remedy}
+	}
+	return nil
 }
 
 // readBundle reads the certificates under a key of a ConfigMap.

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
+	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,10 +98,13 @@ func TestReadsVariations(t *testing.T) {
 			},
 			func(c nodespec.Cluster) bool { return c.Kubelet.ClusterDomain != "cluster.local" },
 		},
-		"without a kubelet CA in the Ignition it is what the API server verifies clients with": {
+		"without a kubelet CA in the Ignition it is that of ControllerConfig": {
 			func(t *testing.T, f *fixture) {
 				delete(f.files, kubeletCAPath)
-				f.clientCA = configMap("kube-system", "extension-apiserver-authentication", "client-ca-file", certificate(t, "clients"))
+				f.clientCA = &machineconfigurationv1.ControllerConfig{
+					ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"},
+					Spec:       machineconfigurationv1.ControllerConfigSpec{KubeAPIServerServingCAData: []byte(certificate(t, "clients"))},
+				}
 			},
 			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
 		},
@@ -174,7 +179,7 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 			f.files[kubeletCAPath] = file{content: strings.Repeat("x", fileLimit+1), compressed: true}
 		}, []string{kubeletCAPath, "larger than"}},
 		"a kubelet CA in neither place": {func(f *fixture) { delete(f.files, kubeletCAPath) },
-			[]string{"ConfigMap kube-system/extension-apiserver-authentication", "does not exist"}},
+			[]string{"ControllerConfig machine-config-controller", "does not exist"}},
 		"no CA of the API server": {func(f *fixture) { f.rootCA = nil }, []string{"ConfigMap wmco/kube-root-ca.crt", "does not exist"}},
 		"a CA of the API server under another key": {func(f *fixture) { f.rootCA.Data = map[string]string{"x": ""} },
 			[]string{"ConfigMap wmco/kube-root-ca.crt", "key ca.crt"}},

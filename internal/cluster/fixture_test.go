@@ -37,7 +37,7 @@ type fixture struct {
 	pool            *machineconfigv1.MachineConfigPool
 	rendered        *machineconfigv1.MachineConfig
 	rootCA          *corev1.ConfigMap
-	clientCA        *corev1.ConfigMap
+	clientCA        *machineconfigurationv1.ControllerConfig
 	// files and units are the rendered configuration; ignition overrides them.
 	files    map[string]file
 	units    map[string]string
@@ -126,7 +126,10 @@ func (f *fixture) client(t *testing.T) client.Client {
 	if f.pool != nil {
 		builder.WithObjects(f.pool)
 	}
-	for _, configMap := range []*corev1.ConfigMap{f.rootCA, f.clientCA} {
+	if f.clientCA != nil {
+		objects = append(objects, f.clientCA)
+	}
+	for _, configMap := range []*corev1.ConfigMap{f.rootCA} {
 		if configMap != nil {
 			builder.WithObjects(configMap)
 		}

@@ -1,105 +1,73 @@
 package policy
 
 import (
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"crypto/x509"
-	"encoding/pem"
-	"fmt"
 	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
 )
-
-// nodesOrganization is the group of all nodes. Source: Kubernetes, "Using Node Authorization".
-const nodesOrganization = "system:nodes"
-
-// nodeUser is the user name of a node.
-func nodeUser(nodeName string) string { return "system:node:" + nodeName }
 
 type clientRequest struct {
 	request  *x509.CertificateRequest
 	nodeName string
 }
 
+// clientChecks are what a kubelet's client certificate must be.
+var clientChecks = []check[clientRequest]{
+	{"CommonName", refused, func(r clientRequest) string { return commonName(r.request, r.nodeName) }},
+	{"Organization", refused, func(r clientRequest) string { return organization(r.request) }},
+	{"Subject", refused, func(r clientRequest) string { return nothingElse(r.request) }},
+	{"Key", refused, func(r clientRequest) string { return keyStrength(r.request) }},
+	{"OtherNames", refused, func(r clientRequest) string { return noNames(r.request) }},
+	{"Extensions", refused, func(r clientRequest) string { return noOtherExtensions(r.request) }},
+}
+
 // KubeletClientRequest decides whether the certificate request that came over the pinned connection of a host is exactly the request
 // of the kubelet of that host's node.
 func KubeletClientRequest(requestPEM []byte, nodeName string) Decision {
-	request, err := parseRequest(requestPEM)
-	if err != nil {
-		return Decision{Check: "Form", Reason: "CertificateRequestRefused", Message: err.Error()}
+	request, problem := parseRequest(requestPEM)
+	if problem != "" {
+		return Decision{Check: "Form", Reason: refused, Message: problem}
 	}
-	const refused = "CertificateRequestRefused"
-	return decide(clientRequest{request, nodeName}, "", []check[clientRequest]{
-		{"CommonName", refused, func(r clientRequest) string { return commonName(r.request, r.nodeName) }},
-		{"Organization", refused, func(r clientRequest) string { return organization(r.request) }},
-		{"OtherNames", refused, func(r clientRequest) string { return noNames(r.request) }},
-		{"Key", refused, func(r clientRequest) string { return keyStrength(r.request) }},
-		{"Extensions", refused, func(r clientRequest) string { return noExtensions(r.request) }},
+	return decide(clientRequest{request, nodeName}, "The request is that of the kubelet of node "+nodeName+".", clientChecks)
+}
+
+// ApproveClientRenewal decides on a kubelet's request to renew its client certificate. It is ours when a known node asks for it with the
+// certificate that it has; then it may be for that node only. A node's first certificate is no matter of this function.
+func ApproveClientRenewal(csr certificatesv1.CertificateSigningRequest, known []KnownNode) RequestDecision {
+	i := requester(csr, certificatesv1.KubeAPIServerClientKubeletSignerName, known)
+	if i < 0 {
+		return RequestDecision{Outcome: NotOurs}
+	}
+	return outcome(known[i], renewalDecision(csr, known[i]))
+}
+
+func renewalDecision(csr certificatesv1.CertificateSigningRequest, node KnownNode) Decision {
+	decision := decide(csr, "", []check[certificatesv1.CertificateSigningRequest]{
+		{"Group", refused, requesterGroup},
+		{"Usages", refused, func(csr certificatesv1.CertificateSigningRequest) string {
+			return usages(csr, certificatesv1.UsageClientAuth)
+		}},
 	})
+	if !decision.Allowed {
+		return decision
+	}
+	return KubeletClientRequest(csr.Spec.Request, node.Name)
 }
 
-func parseRequest(data []byte) (*x509.CertificateRequest, error) {
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
-		return nil, fmt.Errorf("the host sent no certificate request in PEM form")
+// requester is the index of the known node that asks the signer, by the identity that the API server has authenticated; -1 when it is
+// none.
+func requester(csr certificatesv1.CertificateSigningRequest, signer string, known []KnownNode) int {
+	if csr.Spec.SignerName != signer {
+		return -1
 	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("the certificate request cannot be read: %w", err)
-	}
-	if err := request.CheckSignature(); err != nil {
-		return nil, fmt.Errorf("the certificate request is not signed with its own key: %w", err)
-	}
-	return request, nil
+	return slices.IndexFunc(known, func(n KnownNode) bool { return n.Name != "" && csr.Spec.Username == nodeUser(n.Name) })
 }
 
-func commonName(r *x509.CertificateRequest, nodeName string) string {
-	if r.Subject.CommonName == nodeUser(nodeName) {
-		return ""
+func outcome(node KnownNode, decision Decision) RequestDecision {
+	result := RequestDecision{Outcome: Refuse, NodeName: node.Name, Check: decision.Check, Reason: decision.Reason, Message: decision.Message}
+	if decision.Allowed {
+		result.Outcome = Approve
 	}
-	return fmt.Sprintf("The request is for %q; the node is %q.", r.Subject.CommonName, nodeUser(nodeName))
-}
-
-func organization(r *x509.CertificateRequest) string {
-	if slices.Equal(r.Subject.Organization, []string{nodesOrganization}) && len(r.Subject.OrganizationalUnit) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("The request is for the groups %q; a node is in %q and nothing else.", r.Subject.Organization, nodesOrganization)
-}
-
-func noNames(r *x509.CertificateRequest) string {
-	if len(r.DNSNames)+len(r.IPAddresses)+len(r.EmailAddresses)+len(r.URIs) == 0 {
-		return ""
-	}
-	return "The request for a client certificate holds alternative names; a kubelet's has none."
-}
-
-func keyStrength(r *x509.CertificateRequest) string {
-	switch key := r.PublicKey.(type) {
-	case *ecdsa.PublicKey:
-		if key.Curve.Params().BitSize >= 256 {
-			return ""
-		}
-		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256.", key.Curve.Params().BitSize)
-	case *rsa.PublicKey:
-		if key.N.BitLen() >= 2048 {
-			return ""
-		}
-		return fmt.Sprintf("The key has %d bits; an RSA key needs 2048.", key.N.BitLen())
-	case ed25519.PublicKey:
-		return ""
-	}
-	return fmt.Sprintf("The key is of type %s; ECDSA, RSA and Ed25519 are allowed.", r.PublicKeyAlgorithm)
-}
-
-// subjectAlternativeName is the one extension that a serving request has. Source: RFC 5280, section 4.2.1.6.
-var subjectAlternativeName = []int{2, 5, 29, 17}
-
-func noExtensions(r *x509.CertificateRequest) string {
-	for _, extension := range r.Extensions {
-		if !extension.Id.Equal(subjectAlternativeName) {
-			return fmt.Sprintf("The request holds the extension %s, which a kubelet does not ask for.", extension.Id)
-		}
-	}
-	return ""
+	return result
 }

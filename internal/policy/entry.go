@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -42,23 +44,37 @@ func ValidateAddress(address string) error {
 	if looksLikeIPv4.MatchString(address) {
 		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros", address)
 	}
-	if problems := validation.IsDNS1123Subdomain(strings.ToLower(address)); len(problems) > 0 {
+	name := strings.ToLower(address)
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || looksLikeNumber.MatchString(name) {
 		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up", address)
 	}
 	return nil
 }
 
-var looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
+var (
+	looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
+	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends in a number".
+	looksLikeNumber = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+)
 
 func validateIP(ip netip.Addr) error {
 	switch {
 	case !ip.Is4():
 		return fmt.Errorf("%s is an IPv6 address: hosts are reached by IPv4 address or DNS name", ip)
-	case ip.IsLoopback(), ip.IsUnspecified(), ip.IsMulticast(), ip.IsLinkLocalUnicast(), ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Errorf("%s cannot be the address of a Windows host: it is a loopback, link-local, multicast, broadcast or unspecified address", ip)
+	case ip.IsLoopback(), ip.IsMulticast(), ip.IsLinkLocalUnicast(), thisNetwork.Contains(ip), reserved.Contains(ip):
+		return fmt.Errorf("%s cannot be the address of a Windows host: it is a loopback, link-local, multicast, broadcast, reserved or unspecified address", ip)
 	}
 	return nil
 }
+
+// Networks in which no host is. Source: RFC 6890, section 2.2.2. The last address of the reserved one is that of broadcasts.
+var (
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")
+)
 
 // forbiddenInUsername are the characters that Windows refuses in account names; a backslash or @ would name a domain.
 // Source: "User Name Formats" and NetUserAdd, Microsoft.
@@ -76,7 +92,7 @@ func ValidateUsername(username string) error {
 		return errors.New("the user name must not begin with '-' or a space, nor end with a space or '.'")
 	}
 	for _, r := range username {
-		if r < 0x20 || r == 0x7f || strings.ContainsRune(forbiddenInUsername, r) {
+		if !unicode.IsPrint(r) || r == utf8.RuneError || strings.ContainsRune(forbiddenInUsername, r) {
 			return fmt.Errorf("the user name holds %q, which Windows does not allow in a local account name", r)
 		}
 	}

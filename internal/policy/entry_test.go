@@ -34,6 +34,17 @@ func TestParseEntry(t *testing.T) {
 		"a name that would be an option":                          {"-host", "username=core", Entry{}, "neither an IPv4 address nor a DNS name"},
 		"a name that would be a path":                             {"..", "username=core", Entry{}, "not an IPv4 address"},
 		"an address with a port":                                  {"10.1.42.1:22", "username=core", Entry{}, "neither"},
+		"the broadcast address":                                   {"255.255.255.255", "username=core", Entry{}, "cannot be the address"},
+		"the unspecified address":                                 {"0.0.0.0", "username=core", Entry{}, "cannot be the address"},
+		"an address that is assigned by no DHCP server":           {"169.254.1.1", "username=core", Entry{}, "cannot be the address"},
+		"an address of class E":                                   {"241.0.0.1", "username=core", Entry{}, "cannot be the address"},
+		"the name of the operator's own machine":                  {"localhost", "username=core", Entry{}, "cannot be the address"},
+		"a number that some take for an address":                  {"0x7f000001", "username=core", Entry{}, "neither"},
+		"a name whose last part is a number":                      {"host.1", "username=core", Entry{}, "neither"},
+		"a name in capitals":                                      {"WIN.example.com", "username=core", Entry{"WIN.example.com", "core"}, ""},
+		"a user name in another script":                           {"10.1.42.1", "username=администратор", Entry{"10.1.42.1", "администратор"}, ""},
+		"a user name that is written backwards":                   {"10.1.42.1", "username=a\u202eb", Entry{}, "does not allow"},
+		"a user name that is no text":                             {"10.1.42.1", "username=a\xffb", Entry{}, "does not allow"},
 		"an address with leading zeros, which is octal elsewhere": {"010.1.42.1", "username=core", Entry{}, "not an IPv4 address"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"crypto/x509"
+	"encoding/asn1"
 	"fmt"
 	"net"
 	"net/netip"
@@ -52,82 +53,72 @@ type servingRequest struct {
 	csr     certificatesv1.CertificateSigningRequest
 	request *x509.CertificateRequest
 	node    KnownNode
+	others  []KnownNode
+}
+
+// servingChecks are what a kubelet's serving certificate must be.
+var servingChecks = []check[servingRequest]{
+	{"Group", refused, func(r servingRequest) string { return requesterGroup(r.csr) }},
+	{"Usages", refused, func(r servingRequest) string { return usages(r.csr, certificatesv1.UsageServerAuth) }},
+	{"CommonName", refused, func(r servingRequest) string { return commonName(r.request, r.node.Name) }},
+	{"Organization", refused, func(r servingRequest) string { return organization(r.request) }},
+	{"Subject", refused, func(r servingRequest) string { return nothingElse(r.request) }},
+	{"Key", refused, func(r servingRequest) string { return keyStrength(r.request) }},
+	{"Extensions", refused, func(r servingRequest) string { return noOtherExtensions(r.request) }},
+	{"NamesAndAddressesOnly", refused, namesAndAddressesOnly},
+	{"OwnNames", refused, ownNames},
+	{"OwnAddresses", refused, ownAddresses},
+	{"NobodyElses", refused, nobodyElses},
 }
 
 // ApproveServingRequest decides on a request for a kubelet's serving certificate. It is ours when a known node asks, by the identity that
 // the API server has authenticated; no name in the request and no DNS decides that.
 func ApproveServingRequest(csr certificatesv1.CertificateSigningRequest, known []KnownNode) RequestDecision {
-	i := slices.IndexFunc(known, func(n KnownNode) bool { return csr.Spec.Username == nodeUser(n.Name) })
-	if i < 0 || csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+	i := requester(csr, certificatesv1.KubeletServingSignerName, known)
+	if i < 0 {
 		return RequestDecision{Outcome: NotOurs}
 	}
-	decision := servingDecision(csr, known[i])
-	outcome := Refuse
-	if decision.Allowed {
-		outcome = Approve
+	request, problem := parseRequest(csr.Spec.Request)
+	if problem != "" {
+		return outcome(known[i], Decision{Check: "Form", Reason: refused, Message: problem})
 	}
-	return RequestDecision{Outcome: outcome, NodeName: known[i].Name, Check: decision.Check, Reason: decision.Reason, Message: decision.Message}
+	others := slices.Delete(slices.Clone(known), i, i+1)
+	subject := servingRequest{csr: csr, request: request, node: known[i], others: others}
+	return outcome(known[i], decide(subject, "Node "+known[i].Name+" asks for its own names and addresses.", servingChecks))
 }
 
-func servingDecision(csr certificatesv1.CertificateSigningRequest, node KnownNode) Decision {
-	const refused = "CertificateRequestRefused"
-	request, err := parseRequest(csr.Spec.Request)
-	if err != nil {
-		return Decision{Check: "Form", Reason: refused, Message: err.Error()}
-	}
-	subject := servingRequest{csr, request, node}
-	return decide(subject, "Node "+node.Name+" asks for its own names and addresses.", []check[servingRequest]{
-		{"Group", refused, requesterGroup},
-		{"CommonName", refused, func(r servingRequest) string { return commonName(r.request, r.node.Name) }},
-		{"Organization", refused, func(r servingRequest) string { return organization(r.request) }},
-		{"Usages", refused, servingUsages},
-		{"Key", refused, func(r servingRequest) string { return keyStrength(r.request) }},
-		{"Extensions", refused, func(r servingRequest) string { return noExtensions(r.request) }},
-		{"OtherNames", refused, noMailOrURI},
-		{"Names", refused, ownNames},
-		{"Addresses", refused, ownAddresses},
-	})
-}
+// Tags of the two kinds of alternative names that a kubelet serves under. Source: RFC 5280, section 4.2.1.6, GeneralName.
+const (
+	tagDNSName   = 2
+	tagIPAddress = 7
+)
 
-func requesterGroup(r servingRequest) string {
-	if slices.Contains(r.csr.Spec.Groups, nodesOrganization) {
-		return ""
+// namesAndAddressesOnly looks at the alternative names as they stand in the request: crypto/x509 leaves out kinds that it does not know.
+func namesAndAddressesOnly(r servingRequest) string {
+	if len(r.request.DNSNames)+len(r.request.IPAddresses) == 0 {
+		return "The request names neither a DNS name nor an address to serve."
 	}
-	return fmt.Sprintf("The requester %s is not in the group %s.", r.csr.Spec.Username, nodesOrganization)
-}
-
-// servingUsages allows what kubelets ask for: with RSA keys also key encipherment.
-func servingUsages(r servingRequest) string {
-	server := false
-	for _, usage := range r.csr.Spec.Usages {
-		switch usage {
-		case certificatesv1.UsageServerAuth:
-			server = true
-		case certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
-		default:
-			return fmt.Sprintf("The request asks for the usage %q; a serving certificate has digital signature, key encipherment and server auth.", usage)
+	for _, extension := range r.request.Extensions {
+		if !extension.Id.Equal(oidSubjectAlternativeName) {
+			continue
 		}
-	}
-	if !server {
-		return "The request does not ask for the usage server auth."
+		var names []asn1.RawValue
+		if rest, err := asn1.Unmarshal(extension.Value, &names); err != nil || len(rest) > 0 {
+			return "The request's alternative names cannot be read."
+		}
+		for _, name := range names {
+			if name.Class != asn1.ClassContextSpecific || name.Tag != tagDNSName && name.Tag != tagIPAddress {
+				return "The request holds alternative names that are neither DNS names nor addresses, such as e-mail addresses or URIs, which a kubelet does not serve."
+			}
+		}
 	}
 	return ""
 }
 
-func noMailOrURI(r servingRequest) string {
-	if len(r.request.EmailAddresses)+len(r.request.URIs) == 0 {
-		return ""
-	}
-	return "The request holds e-mail addresses or URIs, which a kubelet does not serve."
-}
-
 func ownNames(r servingRequest) string {
-	if len(r.request.DNSNames)+len(r.request.IPAddresses) == 0 {
-		return "The request names neither a DNS name nor an address to serve."
-	}
 	for _, name := range r.request.DNSNames {
-		if !slices.ContainsFunc(r.node.Names, func(own string) bool { return strings.EqualFold(own, name) }) {
-			return fmt.Sprintf("The request holds the DNS name %q, which is not known to be the node's own.", name)
+		if !r.node.hasName(name) {
+			return fmt.Sprintf("The request holds the DNS name %.100q, which is not known to be the node's own.", name)
 		}
 	}
 	return ""
@@ -135,9 +126,30 @@ func ownNames(r servingRequest) string {
 
 func ownAddresses(r servingRequest) string {
 	for _, address := range r.request.IPAddresses {
-		if !slices.ContainsFunc(r.node.Addresses, func(own string) bool { return net.ParseIP(own).Equal(address) }) {
+		if !r.node.hasAddress(address) {
 			return fmt.Sprintf("The request holds the address %s, which is not known to be the node's own.", address)
 		}
 	}
 	return ""
+}
+
+// nobodyElses refuses what another of our nodes has too: a host tells its own addresses, and one that lies must not be taken for another.
+func nobodyElses(r servingRequest) string {
+	for _, other := range r.others {
+		if i := slices.IndexFunc(r.request.DNSNames, other.hasName); i >= 0 {
+			return fmt.Sprintf("The request holds the DNS name %.100q, which node %s has too.", r.request.DNSNames[i], other.Name)
+		}
+		if i := slices.IndexFunc(r.request.IPAddresses, other.hasAddress); i >= 0 {
+			return fmt.Sprintf("The request holds the address %s, which node %s has too.", r.request.IPAddresses[i], other.Name)
+		}
+	}
+	return ""
+}
+
+func (n KnownNode) hasName(name string) bool {
+	return name != "" && slices.ContainsFunc(n.Names, func(own string) bool { return strings.EqualFold(own, name) })
+}
+
+func (n KnownNode) hasAddress(address net.IP) bool {
+	return slices.ContainsFunc(n.Addresses, func(own string) bool { return address.Equal(net.ParseIP(own)) })
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -49,6 +50,7 @@ func SupportHost(system host.SystemInfo, cluster nodespec.Cluster) Decision {
 		{"NetworkType", "NetworkUnsupported", ovnKubernetes},
 		{"HybridOverlay", "NetworkUnsupported", hybridOverlay},
 		{"Architecture", "ArchitectureUnsupported", architecture},
+		{"Edition", "WindowsVersionUnsupported", serverEdition},
 		{"WindowsVersion", "WindowsVersionUnsupported", windowsVersion},
 		{"WindowsUpdate", "WindowsVersionUnsupported", windowsUpdate},
 		{"VXLANPort", "VXLANPortUnsupported", vxlanPort},
@@ -76,6 +78,14 @@ func architecture(s supportSubject) string {
 	return fmt.Sprintf("The host's architecture is %q; only amd64 is supported.", s.system.Architecture)
 }
 
+// serverEdition refuses Windows for desktops, some of whose builds have the numbers of server builds.
+func serverEdition(s supportSubject) string {
+	if strings.HasPrefix(s.system.Edition, "Server") {
+		return ""
+	}
+	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.", s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
+}
+
 func windowsVersion(s supportSubject) string {
 	if _, ok := s.release(); ok {
 		return ""
@@ -97,5 +107,5 @@ func vxlanPort(s supportSubject) string {
 	if s.cluster.Network.VXLANPort == nil || release.customVXLANPort {
 		return ""
 	}
-	return fmt.Sprintf("The cluster uses the custom VXLAN port %d, which %s cannot use. Windows Server 2022 can.", *s.cluster.Network.VXLANPort, release.name)
+	return fmt.Sprintf("The cluster uses the custom VXLAN port %d, which %s cannot use. Windows Server 2022 and later can.", *s.cluster.Network.VXLANPort, release.name)
 }

@@ -320,13 +320,14 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the next line of the agent's verb apply")
 	})
 	t.Run("until the operator stops: the session is closed", func(t *testing.T) {
-		s, c, _ := prepare(t, "", func(p *process) int {
+		s, c, clock := prepare(t, "", func(p *process) int {
 			p.say(hello())
 			p.server.hang("agent", p.closed)
 			return 0
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := start(ctx, c)
+		clock.await(silenceLimit) // the agent's first line was read
 		<-s.hung
 		cancel()
 		expectCancelled(t, wait())
@@ -342,11 +343,23 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := start(ctx, c)
+		clock.await(silenceLimit)
 		<-s.hung
 		cancel()
 		clock.pass(endLimit)
 		expectCancelled(t, wait())
 		<-c.Done()
+	})
+	t.Run("until the operator stops, while no program starts", func(t *testing.T) {
+		s, c, _ := prepare(t, "programs", nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := start(ctx, c)
+		<-s.hung
+		cancel()
+		expectCancelled(t, wait())
+		if _, err := c.Exists(t.Context(), `C:\k`); err != nil {
+			t.Errorf("the connection is of no use any more: %v", err)
+		}
 	})
 	t.Run("but an agent that lives on after its result is no fault", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {

@@ -44,7 +44,7 @@ func (c *Connection) start(ctx context.Context, s *session, request func() error
 	w := newWatch(c.clock, "the SSH server to start a program", c.limits.ExecStart)
 	err := c.do(ctx, w, func() { _ = s.Close() }, request)
 	if err != nil {
-		_ = s.Close()
+		c.finish(ctx, s, nil)
 	}
 	return c.verdict(ctx, err, c.refused)
 }
@@ -62,8 +62,8 @@ func (c *Connection) refused(err error) error {
 	return e
 }
 
-// finish waits until a session has ended and returns its end; ended is false when it had to be closed. A session that does not even
-// end then takes the connection with it.
+// finish waits until a session has ended and returns its end; ended is false when it had to be closed. A nil watch closes it at
+// once. A session that does not even end then takes the connection with it.
 func (c *Connection) finish(ctx context.Context, s *session, w *watch) (exit error, ended bool) {
 	done := make(chan struct{})
 	go func() {
@@ -71,7 +71,7 @@ func (c *Connection) finish(ctx context.Context, s *session, w *watch) (exit err
 		_, _ = io.Copy(io.Discard, s.stdout)
 		exit = s.Wait()
 	}()
-	ended = w.until(ctx, done) == nil
+	ended = w != nil && w.until(ctx, done) == nil
 	_ = s.Close()
 	if ended {
 		return exit, true

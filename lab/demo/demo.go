@@ -30,6 +30,7 @@ type demo struct {
 	listener *net.TCPListener
 	rig      *rig.Rig
 	operator *operatorProcess
+	board    *board
 }
 
 // listen takes the listener that was opened outside.

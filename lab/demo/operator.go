@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,7 +35,7 @@ func operatorVersion(ctx context.Context, program string) (string, error) {
 func startOperator(o operatorOptions) (*operatorProcess, error) {
 	log, err := os.Create(o.log)
 	if err != nil {
-		return nil, fmt.Errorf("make the operator's log: %w", err)
+		return nil, fmt.Errorf("make the operator's log: %w: choose another file with --operator-log", err)
 	}
 	defer log.Close() // the process has its own
 	p := &operatorProcess{log: o.log, done: make(chan struct{})}
@@ -45,7 +46,9 @@ func startOperator(o operatorOptions) (*operatorProcess, error) {
 		return nil, fmt.Errorf("start the operator: %w", err)
 	}
 	go func() {
-		p.err = p.command.Wait()
+		if p.err = p.command.Wait(); p.err == nil {
+			p.err = errors.New("exit status 0")
+		}
 		close(p.done)
 	}()
 	return p, nil
@@ -56,10 +59,10 @@ func (p *operatorProcess) failure() error {
 	const lines = 15
 	data, err := os.ReadFile(p.log)
 	if err != nil {
-		return fmt.Errorf("the operator ended (%v), and its log cannot be read: %w", p.err, err)
+		return fmt.Errorf("the operator ended (%w), and its log cannot be read: %w", p.err, err)
 	}
 	all := bytes.SplitAfter(bytes.TrimSpace(data), []byte("\n"))
-	return fmt.Errorf("the operator ended (%v); its log %s ends with:\n%s", p.err, p.log, bytes.Join(all[max(0, len(all)-lines):], nil))
+	return fmt.Errorf("the operator ended (%w); its log %s ends with:\n%s", p.err, p.log, bytes.Join(all[max(0, len(all)-lines):], nil))
 }
 
 func (p *operatorProcess) kill() {

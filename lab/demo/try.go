@@ -27,7 +27,7 @@ func (d *demo) whatToTry() string {
 		{"kubectl get winst -A", "every host: address, node, version, status"},
 		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
 		{"kubectl describe winst -A", "conditions, facts, events"},
-		{"kubectl apply -f examples/windows-pod.yaml && kubectl logs windows-sample", "a pod, in name: no container starts on a simulated host"},
+		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", "a pod, in name: no container starts on a simulated host"},
 		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare, username, address)},
 	} {
 		fmt.Fprintf(&b, "\n    %s\n", try.command)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +58,7 @@ func rowOf(instance *v1alpha1.WindowsInstance) row {
 	if r.status == "" {
 		r.status = "New"
 	}
-	if r.detail = status.NextAction; r.ready && status.NodeRef != nil {
+	if r.detail = obstacle(instance); r.ready && status.NodeRef != nil {
 		r.detail = "node " + status.NodeRef.Name
 	}
 	if step := status.Step; step != nil && !r.ready {
@@ -68,6 +70,16 @@ func rowOf(instance *v1alpha1.WindowsInstance) row {
 		}
 	}
 	return r
+}
+
+// obstacle is what stands in the way of Ready.
+func obstacle(instance *v1alpha1.WindowsInstance) string {
+	for _, condition := range instance.Status.Conditions {
+		if condition.Status != metav1.ConditionTrue && condition.Reason == instance.Status.Summary {
+			return condition.Message
+		}
+	}
+	return instance.Status.NextAction
 }
 
 func (b *board) list() []row {
@@ -87,33 +99,42 @@ func (b *board) allReady(expected int) bool {
 	return len(b.rows) >= expected
 }
 
+func newBoard() *board {
+	return &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+}
+
 // watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is missing.
 func (d *demo) watch(ctx context.Context) error {
-	b := &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}}
-	limit := make(<-chan time.Time)
+	b := d.board
+	var limit <-chan time.Time
 	if d.once {
 		limit = time.After(d.limit)
 	}
 	d.output.println("")
-	err := d.observe(ctx, limit, b, func() bool { return b.allReady(d.hosts) })
+	err := d.observe(ctx, limit, func() bool { return b.allReady(d.hosts) })
 	d.output.settle()
 	if err == nil {
 		d.output.step("all %d hosts are Ready", d.hosts)
 		return nil
 	}
-	d.explain(b)
+	if errors.Is(err, errNotReady) {
+		d.output.println(fmt.Sprintf("\nNot all hosts are Ready after %s:\n", d.limit))
+	}
+	if ctx.Err() == nil {
+		d.explain(b)
+	}
 	return err
 }
 
 // follow prints what changes, after all hosts were Ready, until the end.
 func (d *demo) follow(ctx context.Context) error {
 	d.output.terminal = -1 // lines from here on
-	b := &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}}
-	return d.observe(ctx, nil, b, func() bool { return false })
+	return d.observe(ctx, nil, func() bool { return false })
 }
 
 // observe keeps the board until done says so.
-func (d *demo) observe(ctx context.Context, limit <-chan time.Time, b *board, done func() bool) error {
+func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() bool) error {
+	b := d.board
 	watcher, err := d.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(rig.Namespace))
 	if err != nil {
 		return fmt.Errorf("watch the instances: %w", err)

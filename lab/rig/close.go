@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,7 +40,8 @@ func (r *Rig) Close() error {
 	return errors.Join(errs...)
 }
 
-// emptyCluster deletes what belongs to this rig alone: instances, Secret, ConfigMap, lease, nodes. The installed manifests are the same
+// emptyCluster deletes what belongs to this rig alone: instances, Secret, ConfigMap, lease, nodes,
+// certificate requests. The installed manifests are the same
 // for each rig. The namespace stays as well, because its deletion takes seconds.
 func (r *Rig) emptyCluster() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -52,6 +54,7 @@ func (r *Rig) emptyCluster() error {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, r.Client.DeleteAllOf(ctx, &certificatesv1.CertificateSigningRequest{}))
 	for _, h := range r.Hosts() {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Options.Name}}
 		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, node)))

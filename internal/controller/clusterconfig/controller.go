@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=operator.openshift.io,resources=networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools,verbs=get;list;watch
-// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigs,verbs=get
+// +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigs;controllerconfigs,verbs=get
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get
 
 // rereadInterval bounds how long a change is missed in what is read but not watched: certificate authorities.

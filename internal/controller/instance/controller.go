@@ -72,7 +72,8 @@ type phase struct {
 // Reconcile runs the phases that the instance's desired state needs, until one must wait or fails, and writes the status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	instance := &v1alpha1.WindowsInstance{}
-	if err := r.Client.Get(ctx, request.NamespacedName, instance); err != nil {
+	// Not from the cache: the status is this controller's memory, and must hold what the last reconcile wrote.
+	if err := r.Live.Get(ctx, request.NamespacedName, instance); err != nil {
 		r.sessions.drop(request.Name)
 		r.gateHolder.release(request.Name)
 		r.Hosts.Close(request.Name)

@@ -74,9 +74,7 @@ func (s *scope) hostObstacle(condition string, err error) *obstacle {
 		s.emit(stepFailed(s.instance, failure))
 	case errors.As(err, &failed):
 		o.reason = string(failed.Reason)
-		if failed.Next != "" {
-			o.next = failed.Next
-		}
+		o.message, o.next = messageAndNext(err, failed)
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)
 		s.emit(hostFailed(s.instance, o))

@@ -75,10 +75,11 @@ func (s *scope) changePending(node *corev1.Node) bool {
 	return err != nil || spec.Digest() != s.instance.Status.SpecDigest
 }
 
-// node reads the instance's Node; nil when it is not there.
+// node reads the instance's Node; nil when it is not there. Not from the cache: what the operator has just written to it decides whether
+// the host is left alone.
 func (s *scope) node(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	err := s.Client.Get(ctx, types.NamespacedName{Name: s.nodeName()}, node)
+	err := s.Live.Get(ctx, types.NamespacedName{Name: s.nodeName()}, node)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

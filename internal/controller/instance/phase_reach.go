@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,7 +138,17 @@ func connectObstacle(err error) *obstacle {
 	o := &obstacle{condition: v1alpha1.ConditionReachable, reason: string(remote.ReasonUnreachable), message: err.Error(), err: err}
 	var failed *remote.Error
 	if errors.As(err, &failed) {
-		o.reason, o.next = string(failed.Reason), failed.Next
+		o.reason = string(failed.Reason)
+		o.message, o.next = messageAndNext(err, failed)
 	}
 	return o
+}
+
+// messageAndNext parts an error that says both into two sentences, since the status has a place for each.
+func messageAndNext(err error, failed *remote.Error) (message, next string) {
+	message = strings.TrimSuffix(err.Error(), "; "+failed.Next)
+	if failed.Next == "" {
+		return message, ""
+	}
+	return message, strings.ToUpper(failed.Next[:1]) + failed.Next[1:] + "."
 }

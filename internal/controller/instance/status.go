@@ -62,7 +62,7 @@ func (s *scope) patchStatus(ctx context.Context) error {
 }
 
 // summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not known because of
-// it. A condition that the pass did not look at keeps its last value as long as nothing before it failed.
+// it. A condition that was true and was not looked at stays true; one that was false is not known any more.
 func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *obstacle, generation int64, now time.Time) {
 	blocked := ""
 	for _, conditionType := range way {
@@ -75,10 +75,10 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		case found:
 		case conditionType == v1alpha1.ConditionReady && blocked != "":
 			condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: o.reason, Message: o.message}
-		case blocked != "" && (previous == nil || conditionType == v1alpha1.ConditionUpToDate):
-			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Known once " + blocked + " is true."}
-		case previous != nil:
+		case previous != nil && previous.Status == metav1.ConditionTrue && (blocked == "" || conditionType != v1alpha1.ConditionUpToDate):
 			condition = *previous
+		case blocked != "":
+			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Known once " + blocked + " is true."}
 		default:
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Not looked at yet."}
 		}

@@ -1,0 +1,258 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// joined is a configured host.
+func joined(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t).start()
+	r.configure()
+	r.awaitSettled()
+	return r
+}
+
+// applied applies a spec that needs nothing more from the operator.
+func (r *rig) applied(spec nodespec.NodeSpec) []string {
+	r.Helper()
+	line, steps := r.apply(spec)
+	if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) != 0 {
+		r.Fatalf("%s %v", line.Type, line.Failure)
+	}
+	return steps
+}
+
+func TestNewReleaseOfOneComponent(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	r.versions = versions{"kubelet": "v2", "containerd": "v2"}
+	steps := r.applied(r.full())
+	former := versions{}
+
+	t.Run("only it is installed", func(t *testing.T) {
+		if slices.Contains(steps, "InstallRelease kube-proxy") || !slices.Contains(steps, "InstallRelease kubelet") {
+			t.Error(steps)
+		}
+	})
+	t.Run("what depends on it is restarted in order, the rest not at all", func(t *testing.T) {
+		var got []string
+		for _, step := range steps {
+			if strings.HasPrefix(step, "St") {
+				got = append(got, step)
+			}
+		}
+		want := []string{
+			"StopService kube-proxy", "StopService hybrid-overlay-node", "StopService kubelet", "StopService containerd",
+			"StartService containerd", "StartService kubelet", "StartService hybrid-overlay-node", "StartService kube-proxy",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("the former release goes, but not while a shim runs from it", func(t *testing.T) {
+		if _, err := r.Drive().Stat(former.release("kubelet").Directory); err == nil {
+			t.Error("kubelet v1 is still there")
+		}
+		if _, err := r.Drive().Stat(former.release("containerd").Directory); err != nil {
+			t.Fatal("containerd v1 was taken away under its shim")
+		}
+		for _, process := range r.RunningProcesses() {
+			if strings.HasPrefix(process.Path, former.release("containerd").Directory) {
+				r.must(r.Host().Processes.Kill(r.ctx, process.PID))
+			}
+		}
+		steps := r.applied(r.full())
+		if want := "RemovePath " + former.release("containerd").Directory; !slices.Equal(steps, []string{want}) {
+			t.Errorf("got %q, want %q", steps, want)
+		}
+	})
+	t.Run("no trace of it is left in the ledger", func(t *testing.T) {
+		line, _ := r.run("facts")
+		if _, there := line.Result.Facts.Ledger.Paths[former.release("containerd").Directory]; there {
+			t.Error("it is still there")
+		}
+	})
+	t.Run("removal still gives the host back", func(t *testing.T) {
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+	})
+}
+
+func TestFilesOfAnotherReleaseAreNotSentAgain(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	spec := r.full()
+	release := versions{}.release("kubelet")
+	release.Component, release.Directory = "kubelet-debug", nodespec.ReleaseDirectory("kubelet-debug", "0123456789ab")
+	spec.Releases = append(spec.Releases, release)
+	if args := r.send(spec); len(args) != 2 {
+		t.Errorf("a payload was sent: %q", args)
+	}
+	r.applied(spec)
+	if data, _ := r.Drive().ReadFile(release.Path(release.Files[0])); sum(data) != release.Files[0].SHA256 {
+		t.Error("it was not copied")
+	}
+}
+
+// A changed line end alone is no change; a real change restarts what reads the file, once. R-094
+func TestLineEndsAreNoChange(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	for _, path := range []string{`C:\k\cni\cni.conf`, `C:\k\kube-proxy.conf`} {
+		data, err := r.Drive().ReadFile(path)
+		r.must(err)
+		r.must(r.Drive().WriteFile(path, []byte(strings.ReplaceAll(string(data), "\n", "\r\n"))))
+	}
+	if steps := r.applied(r.full()); len(steps) != 0 {
+		t.Errorf("got %q", steps)
+	}
+	r.must(r.Drive().WriteFile(`C:\k\kube-proxy.conf`, []byte("changed\n")))
+	want := []string{"StopService kube-proxy", `WriteFile C:\k\kube-proxy.conf`, "StartService kube-proxy"}
+	if steps := r.applied(r.full()); !slices.Equal(steps, want) {
+		t.Errorf("got %q", steps)
+	}
+}
+
+// A restart that a changed file needs is not lost when the agent is killed between the two.
+func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
+	t.Parallel()
+	spec := func(r *rig) nodespec.NodeSpec {
+		spec := r.full()
+		spec.Files[0].Content = "kind: KubeletConfiguration\nmaxPods: 200\n"
+		return spec
+	}
+	reference := joined(t)
+	whole := &killer{}
+	whole.watch(reference)
+	reference.applied(spec(reference))
+	for n := 1; n <= whole.seen; n++ {
+		r := joined(t)
+		started := r.count(fake.KindService, "kubelet runs")
+		k := &killer{n: n}
+		k.watch(r)
+		r.apply(spec(r))
+		r.applied(spec(r))
+		if now := r.count(fake.KindService, "kubelet runs"); now != started+1 {
+			t.Errorf("killed before %s: kubelet was started %d times for the change", k.at, now-started)
+		}
+	}
+}
+
+func TestWhatTheSpecNoLongerNames(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, used).start()
+	r.configure()
+	spec := r.full()
+	spec.Firewall, spec.Environment, spec.Links = nil, nil, spec.Links[1:]
+	spec.Files = spec.Files[1:]
+	r.applied(spec)
+	if data, _ := r.Drive().ReadFile(`C:\k\kubelet.conf`); string(data) != "password: canary\r\n" {
+		t.Errorf("the file from before was not given back: %q", data)
+	}
+	rules, err := r.Host().Firewall.Rules(r.ctx)
+	r.must(err)
+	if i := slices.IndexFunc(rules, func(rule host.FirewallRule) bool { return rule.Name == "ContainerLogsPort" }); i < 0 || rules[i].LocalPort != 9 {
+		t.Error("the firewall rule from before was not given back")
+	}
+	if steps := r.applied(spec); len(steps) != 0 {
+		t.Errorf("again: %q", steps)
+	}
+	// What others put there now is theirs.
+	r.must(r.Drive().WriteFile(`C:\k\win-overlay.exe`, []byte("theirs")))
+	if steps := r.applied(spec); len(steps) != 0 {
+		t.Errorf("took what is not ours: %q", steps)
+	}
+}
+
+func TestCertificate(t *testing.T) {
+	t.Parallel()
+	t.Run("one that the kubelet rotated is not overwritten", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.must(r.Drive().Rename(linkTarget(r), pki+`\kubelet-client-2030-01-01-00-00-00.pem`))
+		r.must(r.Drive().Symlink(pki+`\kubelet-client-2030-01-01-00-00-00.pem`, pki+`\kubelet-client-current.pem`))
+		spec := r.full()
+		spec.Identity.Certificate = "the one from the first join"
+		if steps := r.applied(spec); len(steps) != 0 {
+			t.Errorf("got %q", steps)
+		}
+	})
+	t.Run("one that expired is asked for and issued again, and the kubelet restarts with it", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		r.validity = -time.Second
+		spec := newSpec(nil)
+		spec.HostName = ""
+		line, _ := r.apply(spec)
+		if line.Type == verb.TypeRebooting {
+			r.awaitBoot("")
+			line, _ = r.apply(spec)
+		}
+		spec.Identity.Certificate = r.sign(line.Result.Facts.Identity.Request)
+		if line, _ = r.apply(spec); !slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
+			t.Fatal("an expired certificate was taken")
+		}
+		r.validity = time.Hour
+		spec.Identity.Certificate = r.sign(line.Result.Facts.Identity.Request)
+		if line, _ = r.apply(spec); slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
+			t.Fatal("a good certificate was not taken")
+		}
+		// Another node name: the certificate is for another identity now.
+		spec.Identity.CommonName = "system:node:other"
+		line, steps := r.apply(spec)
+		if !slices.Equal(steps, []string{"RequestCertificate system:node:other"}) {
+			t.Errorf("got %q", steps)
+		}
+		spec.Identity.Certificate = r.sign(line.Result.Facts.Identity.Request)
+		_, steps = r.apply(spec)
+		want := []string{
+			"StopService hybrid-overlay-node", "StopService kubelet", "InstallCertificate system:node:other",
+			"StartService kubelet", "StartService hybrid-overlay-node",
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("got %q", steps)
+		}
+	})
+	t.Run("one that was signed for an earlier key is not taken", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		spec := newSpec(nil)
+		line, _ := r.apply(spec)
+		earlier := r.sign(line.Result.Facts.Identity.Request)
+		r.awaitBoot("")
+		r.must(r.Drive().Remove(pki + `\kubelet-client-pending.pem`))
+		spec.Identity.Certificate = earlier
+		line, _ = r.apply(spec)
+		if line.Type != verb.TypeResult || !slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
+			t.Errorf("%s %v", line.Type, line.Failure)
+		}
+	})
+	t.Run("a plain file in the place of the link is replaced, for the kubelet could not rotate it", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		data, err := r.Drive().ReadFile(pki + `\kubelet-client-current.pem`)
+		r.must(err)
+		r.must(r.Drive().Remove(pki + `\kubelet-client-current.pem`))
+		r.must(r.Drive().WriteFile(pki+`\kubelet-client-current.pem`, data))
+		r.configure()
+		if linkTarget(r) == "" {
+			t.Error("it is still a file")
+		}
+	})
+}
+
+func linkTarget(r *rig) string {
+	r.Helper()
+	info, err := r.Drive().Stat(pki + `\kubelet-client-current.pem`)
+	r.must(err)
+	return info.LinkTarget
+}

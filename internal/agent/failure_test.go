@@ -1,0 +1,236 @@
+package agent_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+func (r *rig) fails(line verb.Line, reason verb.Reason, words ...string) {
+	r.Helper()
+	if line.Type != verb.TypeFailure || line.Failure.Reason != reason {
+		r.Fatalf("got %s %v, want the failure %s", line.Type, line.Failure, reason)
+	}
+	for _, word := range words {
+		if !strings.Contains(line.Failure.Error(), word) {
+			r.Errorf("the message does not say %q: %s", word, line.Failure.Error())
+		}
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	args := r.send(newSpec(nil))
+	mend := r.DiskFull(8 << 10)
+	line, _ := r.run(append([]string{"apply"}, args...)...)
+	r.fails(line, verb.ReasonDiskFull, "not enough space")
+	mend()
+	r.configure()
+	if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+		t.Error(names(p))
+	}
+}
+
+func TestServiceThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
+	mend := r.ServiceFailsToStart("kubelet", 255)
+	line, _ := r.apply(r.full())
+	r.fails(line, verb.ReasonServiceFailed, "StartService kubelet", "255", `C:\var\log\kubelet`)
+	mend()
+	r.applied(r.full())
+}
+
+func TestServiceThatEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	spec := r.full()
+	spec.Files[1].Content = "broken\n"
+	started := r.count(fake.KindService, "containerd runs")
+	// The agent looks again only when the service has ended.
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Interface != "Services" || o.Method != "Query" || r.count(fake.KindService, "containerd runs") == started {
+			return nil
+		}
+		return r.WaitFor(r.ctx, func(m *fake.Machine) bool {
+			service, _ := m.Service("containerd")
+			return service.State == host.ServiceStopped
+		})
+	})
+	line, _ := r.apply(spec)
+	r.fails(line, verb.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
+}
+
+func TestDamagedPayload(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	args := r.send(newSpec(nil))
+	archive := args[len(args)-1]
+	data, err := r.Drive().ReadFile(archive)
+	r.must(err)
+	data[len(data)/2] ^= 1
+	r.must(r.Drive().WriteFile(archive, data))
+	line, _ := r.run(append([]string{"apply"}, args...)...)
+	r.fails(line, verb.ReasonPayloadDamaged)
+	if _, err := r.Drive().Stat(archive); err == nil {
+		t.Error("the damaged archive lies there still, so the operator would not send it again")
+	}
+	r.configure()
+}
+
+func TestDamagedFileOfAFormerRelease(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	release := versions{}.release("kubelet")
+	r.must(r.Host().Services.Stop(r.ctx, "kubelet"))
+	content := bytes.Clone(program("kubelet.exe", "v1"))
+	content[len(content)-1] ^= 1
+	r.must(r.Drive().WriteFile(release.Path(release.Files[0]), content))
+	line, _ := r.run("facts")
+	if path := line.Result.Facts.Payload[release.Files[0].SHA256]; path != "" {
+		t.Fatalf("the damaged file passes for the good one: %s", path)
+	}
+	r.configure()
+	if data, _ := r.Drive().ReadFile(release.Path(release.Files[0])); !bytes.Equal(data, program("kubelet.exe", "v1")) {
+		t.Error("it was not replaced")
+	}
+}
+
+func TestFileInTheWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	r.push()
+	r.must(r.Drive().WriteFile(`C:\k\kubelet.exe`, make([]byte, 2<<20)))
+	line, _ := r.apply(newSpec(nil))
+	r.fails(line, verb.ReasonStepFailed, `C:\k\kubelet.exe`, "move it away")
+	if _, there := r.Service("containerd"); there || r.Journal().Count(fake.KindFeature) > 0 {
+		t.Error("the host was changed before the agent knew that it could give it back")
+	}
+}
+
+func TestInput(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	r.push()
+	r.must(r.Drive().WriteFile(nodespec.InboxSpec("000000000000"), []byte("{")))
+	r.must(r.Drive().WriteFile(nodespec.InboxSpec("111111111111"), []byte(`{"schema":99}`)))
+	for what, args := range map[string][]string{
+		"no verb":                     {},
+		"an unknown verb":             {"dance"},
+		"apply without a spec":        {"apply"},
+		"an unknown flag":             {"facts", "--spec", "x"},
+		"a word too many":             {"verify", "now"},
+		"a spec that is not there":    {"apply", "--spec", `C:\k\wicd\inbox\none.json`},
+		"a spec that is no JSON":      {"apply", "--spec", nodespec.InboxSpec("000000000000")},
+		"a spec of another version":   {"plan", "--spec", nodespec.InboxSpec("111111111111")},
+		"verify on a host without us": {"verify"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			line, _ := r.run(args...)
+			if line.Type != verb.TypeFailure || line.Failure.Reason != verb.ReasonInvalidInput {
+				t.Errorf("%s %v", line.Type, line.Failure)
+			}
+		})
+	}
+}
+
+func TestLock(t *testing.T) {
+	t.Parallel()
+	t.Run("a verb that lives keeps others out, and is named", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.lock("sshd.exe")
+		for _, name := range []string{"verify", "remove"} {
+			line, _ := r.run(name)
+			r.fails(line, verb.ReasonBusy, "verb apply", "process ")
+		}
+		if line, _ := r.run("facts"); line.Type != verb.TypeResult {
+			t.Error("facts change nothing and need not wait")
+		}
+	})
+	t.Run("that of another boot is nobody's", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.lock("sshd.exe")
+		data, err := r.Drive().ReadFile(nodespec.LockPath)
+		r.must(err)
+		r.must(r.Drive().WriteFile(nodespec.LockPath, bytes.ReplaceAll(data, []byte(r.BootID()), []byte("earlier"))))
+		r.verified()
+	})
+	t.Run("that of a process which is another program now is nobody's", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.lock("sshd.exe")
+		data, err := r.Drive().ReadFile(nodespec.LockPath)
+		r.must(err)
+		r.must(r.Drive().WriteFile(nodespec.LockPath, bytes.ReplaceAll(data, []byte("sshd.exe"), []byte("wicd.exe"))))
+		r.verified()
+	})
+	t.Run("one that nobody can read is nobody's", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.must(r.Drive().WriteFile(nodespec.LockPath, []byte("{")))
+		r.verified()
+	})
+}
+
+func (r *rig) verified() {
+	r.Helper()
+	line, _ := r.run("verify")
+	if line.Type != verb.TypeResult {
+		r.Fatalf("%s %v", line.Type, line.Failure)
+	}
+	if _, err := r.Drive().Stat(nodespec.LockPath); err == nil {
+		r.Error("the lock was not given back")
+	}
+}
+
+func TestVerifyTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	h := r.Host()
+	r.must(h.Services.Stop(r.ctx, "kubelet"))
+	r.must(h.Networks.DeleteNetwork(r.ctx, hnsNetwork))
+	r.must(r.Drive().WriteFile(`C:\k\cni\cni.conf`, []byte("other")))
+	spec := r.full()
+	for i := range spec.Checks {
+		spec.Checks[i].Timeout = 0
+	}
+	data, err := spec.Encode()
+	r.must(err)
+	r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
+	line, _ := r.run("verify")
+	wrong := map[string]string{}
+	for _, check := range line.Result.Checks {
+		if !check.Passed {
+			wrong[check.Name] = check.Message
+		}
+	}
+	for name, words := range map[string]string{
+		"KubeletRuns": "does not run", "KubeletHealthy": "does not answer", "HNSNetworkReady": "is not there",
+		"CNIConfigured": "does not have its content", "EndpointCanBeMade": "no endpoint can be made", "ExporterServes": "does not answer",
+	} {
+		if !strings.Contains(wrong[name], words) {
+			t.Errorf("%s: %q does not say %q", name, wrong[name], words)
+		}
+	}
+	if wrong["ContainerRuntimeReady"] != "" {
+		t.Error(wrong["ContainerRuntimeReady"])
+	}
+}
+
+func TestRemovalOfAHostThatWasNeverChanged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	if steps := r.remove(); len(steps) != 0 {
+		t.Error(steps)
+	}
+	compare(t, r.before, r.Snapshot())
+}

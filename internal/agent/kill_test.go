@@ -1,0 +1,189 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// changing are the operations that change a machine. A kill between two others is as one before the next of these.
+var changing = map[string]bool{
+	"Files.Write": true, "Files.Remove": true, "Tree.MakeDirectory": true, "Tree.Symlink": true, "Tree.Rename": true,
+	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
+	"Features.Enable": true, "Features.Disable": true, "System.SetHostName": true, "Power.Reboot": true,
+	"Environment.Set": true, "Environment.Unset": true, "Firewall.SetRule": true, "Firewall.DeleteRule": true,
+	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true,
+}
+
+var errKilled = errors.New("killed by the test")
+
+// killer ends the verb before its n-th change. It returns the operation, and whether it came to that.
+type killer struct {
+	n, seen int
+	at      string
+}
+
+func (k *killer) watch(r *rig) {
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Process.Service != "" || !strings.HasSuffix(o.Process.Path, nodespec.AgentProgram) || !changing[o.Interface+"."+o.Method] {
+			return nil
+		}
+		k.seen++
+		if k.seen != k.n {
+			return nil
+		}
+		k.at = o.String()
+		o.Process.Kill()
+		return errKilled
+	})
+}
+
+// comparable leaves out what differs between two runs for good reasons: keys, and what the agent notes for itself.
+func comparable(s fake.Snapshot) fake.Snapshot {
+	for path, file := range s.Files {
+		switch {
+		case nodespec.Within(path, nodespec.AgentRoot):
+			delete(s.Files, path)
+			continue
+		case strings.HasPrefix(path, pki+`\kubelet-client-2`):
+			delete(s.Files, path)
+			path = pki + `\kubelet-client-(time).pem`
+			file.SHA256, file.Size = "", 0
+		case strings.HasSuffix(path, `wicd.log`), strings.HasSuffix(path, nodespec.ReleaseManifest):
+			file.SHA256, file.Size = "", 0
+		}
+		if strings.HasPrefix(file.LinkTarget, pki) {
+			file.LinkTarget = pki
+		}
+		s.Files[path] = file
+	}
+	return s
+}
+
+// A test kills the agent at every step boundary of a first configuration; every run ends configured, with no step done twice that must
+// not be. R-057
+func TestConfigurationKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	reference := newRig(t).start()
+	whole := &killer{}
+	whole.watch(reference)
+	reference.configure()
+	reference.awaitSettled()
+	want := comparable(reference.Snapshot())
+	if whole.seen < 60 {
+		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
+	}
+	for n := 1; n <= whole.seen; n++ {
+		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			k := &killer{n: n}
+			k.watch(r)
+			r.configure()
+			r.awaitSettled()
+			if k.at == "" {
+				t.Fatal("nothing was killed: this run has fewer changes")
+			}
+			t.Log("killed before " + k.at)
+			compare(t, want, comparable(r.Snapshot()))
+			if n := r.Journal().Count(fake.KindReboot); n != 1 {
+				t.Errorf("%d restarts", n)
+			}
+			if len(r.requests) != 1 || r.count(fake.KindWrite, "kubelet-client-pending.pem") != 1 {
+				t.Errorf("%d keys", r.count(fake.KindWrite, "kubelet-client-pending.pem"))
+			}
+			for _, service := range r.full().Services {
+				configured, started := r.count(fake.KindService, "configure "+service.Name), r.count(fake.KindService, service.Name+" runs")
+				if configured != 1 || started != 1 {
+					t.Errorf("service %s was configured %d times and started %d times", service.Name, configured, started)
+				}
+			}
+			if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+				t.Errorf("needs %v, steps\n%s", p.Needs, names(p))
+			}
+		})
+	}
+}
+
+// R-064, R-065
+func TestRemovalKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	reference := newRig(t, used).start()
+	reference.configure()
+	whole := &killer{}
+	whole.watch(reference)
+	reference.remove()
+	compare(t, reference.before, reference.Snapshot())
+	if whole.seen < 20 {
+		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
+	}
+	for n := 1; n <= whole.seen; n++ {
+		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, used).start()
+			r.configure()
+			k := &killer{n: n}
+			k.watch(r)
+			r.remove()
+			t.Log("killed before " + k.at)
+			compare(t, r.before, r.Snapshot())
+			if n := r.Journal().Count(fake.KindReboot); n != 2 {
+				t.Errorf("%d restarts, one to join and one to leave", n)
+			}
+		})
+	}
+}
+
+// A configuration that was cut off anywhere can be removed without being finished first. R-064
+func TestRemovalAfterHalfAConfiguration(t *testing.T) {
+	t.Parallel()
+	for n := 5; n <= 60; n += 5 {
+		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, used).start()
+			k := &killer{n: n}
+			k.watch(r)
+			r.configureUntil(func() bool { return k.at != "" })
+			r.remove()
+			t.Log("killed before " + k.at)
+			compare(t, r.before, r.Snapshot())
+		})
+	}
+}
+
+// used is a host that others have put things on where the node will be.
+func used(o *fake.Options) {
+	o.Services = []host.ServiceConfig{
+		{Name: "kube-proxy", DisplayName: "Somebody's", CommandLine: `C:\Windows\System32\svchost.exe -k proxy`, StartType: host.StartAutomatic},
+		{Name: "backup", CommandLine: `C:\Windows\System32\svchost.exe -k backup`, StartType: host.StartAutomatic},
+	}
+}
+
+func compare(t *testing.T, want, got fake.Snapshot) {
+	t.Helper()
+	if reflect.DeepEqual(want, got) {
+		return
+	}
+	for path, file := range want.Files {
+		if other, there := got.Files[path]; !there {
+			t.Errorf("%s is not there", path)
+		} else if other != file {
+			t.Errorf("%s is %+v, should be %+v", path, other, file)
+		}
+	}
+	for path, file := range got.Files {
+		if _, there := want.Files[path]; !there {
+			t.Errorf("%s should not be there: %+v", path, file)
+		}
+	}
+	want.Files, got.Files = nil, nil
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}

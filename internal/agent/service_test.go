@@ -1,0 +1,207 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// looked is the journal's entry for a look of the agent's service at the states of services.
+const looked fake.Kind = "looked"
+
+// node is a configured host whose agent's service waits for its clock.
+func node(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t).start()
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Services" && o.Method == "Query" && o.Target != "" {
+			r.Journal().Append(looked, "", 0)
+		}
+		return nil
+	})
+	r.configure()
+	r.awaitSettled()
+	r.pass(agent.DriftPoll)
+	return r
+}
+
+// pass lets time pass for the agent's service and waits until it has done what it does then.
+func (r *rig) pass(d time.Duration) {
+	r.Helper()
+	for _, step := range []time.Duration{d, agent.DriftPoll} {
+		n := r.Journal().Count(looked)
+		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.HasWaiters() }))
+		r.ticking.Step(step)
+		r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.Journal().Count(looked) > n }))
+	}
+}
+
+func (r *rig) log() string {
+	data, err := r.Drive().ReadFile(nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log`)
+	r.must(err)
+	return string(data)
+}
+
+// A service that is stopped, deleted or altered on a node is put back to the expected state without user action. R-092
+func TestServiceRepairsDrift(t *testing.T) {
+	t.Parallel()
+	drifts := map[string]func(r *rig, h host.Host){
+		"a stopped service, and those that stopped with it": func(r *rig, h host.Host) { r.must(h.Services.Stop(r.ctx, "containerd")) },
+		"a deleted service": func(r *rig, h host.Host) {
+			r.must(h.Services.Stop(r.ctx, "kube-proxy"))
+			r.must(h.Services.Delete(r.ctx, "kube-proxy"))
+		},
+		"another command line": func(r *rig, h host.Host) {
+			service, _ := r.Service("kubelet")
+			service.CommandLine += " --v=10"
+			r.must(h.Services.Configure(r.ctx, service.ServiceConfig))
+		},
+		"a crash without recovery": func(r *rig, _ host.Host) { r.must(r.CrashService("kubelet", 3)) },
+		"a removed link":           func(r *rig, h host.Host) { r.must(h.Files.Remove(r.ctx, `C:\k\kubelet.exe`)) },
+		"a changed file":           func(r *rig, _ host.Host) { r.must(r.Drive().WriteFile(`C:\k\kubelet.conf`, []byte("other"))) },
+		"a folder open to others": func(r *rig, h host.Host) {
+			r.must(h.Tree.MakeDirectory(r.ctx, nodespec.Root, host.AccessInherited))
+		},
+		"a deleted firewall rule": func(r *rig, h host.Host) { r.must(h.Firewall.DeleteRule(r.ctx, "ContainerLogsPort")) },
+		"a changed variable":      func(r *rig, h host.Host) { r.must(h.Environment.Set(r.ctx, "HTTPS_PROXY", "other")) },
+	}
+	for name, drift := range drifts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := node(t)
+			drift(r, r.Host())
+			r.pass(agent.DriftCheck)
+			if p := r.plan(r.full()); len(p.Steps) != 0 {
+				t.Errorf("not repaired: %s", names(p))
+			}
+			for _, wanted := range r.full().Services {
+				if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning {
+					t.Errorf("service %s does not run", wanted.Name)
+				}
+			}
+			if !strings.Contains(r.log(), "because") {
+				t.Errorf("the log does not say what was done: %s", r.log())
+			}
+		})
+	}
+}
+
+func TestServiceSeesAStoppedServiceSoon(t *testing.T) {
+	t.Parallel()
+	r := node(t)
+	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+	r.pass(agent.DriftPoll)
+	if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
+		t.Error("kube-proxy does not run")
+	}
+}
+
+func TestServiceLeavesAlone(t *testing.T) {
+	t.Parallel()
+	t.Run("a host with nothing to repair: it writes nothing", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		before := len(r.Journal().Entries(func(e fake.Entry) bool { return e.Kind != looked }))
+		for range 10 {
+			r.pass(agent.DriftCheck)
+		}
+		for _, entry := range r.Journal().Entries(func(e fake.Entry) bool { return e.Kind != looked })[before:] {
+			t.Errorf("%s %s", entry.Kind, entry.Detail)
+		}
+	})
+	t.Run("a host on which a verb is at work", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		r.lock("sshd.exe")
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		r.pass(agent.DriftCheck)
+		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
+			t.Error("it was repaired")
+		}
+	})
+	t.Run("a host that is being given back", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		k := &killer{n: 3} // after the mark, before the first service stops
+		k.watch(r)
+		r.run("remove")
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		r.pass(agent.DriftCheck)
+		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
+			t.Error("it was repaired, killed before " + k.at)
+		}
+	})
+	t.Run("what needs a restart of the host: it says so once", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		r.must(r.Host().Features.Disable(r.ctx, "Containers"))
+		r.pass(agent.DriftCheck)
+		r.pass(agent.DriftCheck)
+		if r.Journal().Count(fake.KindReboot) != 1 {
+			t.Error("it restarted the host")
+		}
+		if n := strings.Count(r.log(), "left to the operator: a restart of the host"); n != 1 {
+			t.Errorf("it says so %d times: %s", n, r.log())
+		}
+	})
+	t.Run("a release whose files are gone: the rest is repaired", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		r.pass(agent.DriftCheck)
+		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
+			t.Error("kube-proxy does not run")
+		}
+		if !strings.Contains(r.log(), "left to the operator") {
+			t.Error(r.log())
+		}
+	})
+}
+
+func TestServiceDoesNotStopItself(t *testing.T) {
+	t.Parallel()
+	r := node(t)
+	service, _ := r.Service(nodespec.ServiceAgent)
+	pid := service.PID
+	service.CommandLine += " --other"
+	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
+	r.pass(agent.DriftCheck)
+	after, _ := r.Service(nodespec.ServiceAgent)
+	if after.PID != pid || strings.HasSuffix(after.CommandLine, "--other") {
+		t.Errorf("process %d then %d, command line %s", pid, after.PID, after.CommandLine)
+	}
+}
+
+func TestServiceWithoutSpecWaits(t *testing.T) {
+	t.Parallel()
+	r := node(t)
+	r.must(r.Drive().Remove(nodespec.SpecPath))
+	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
+	if service, _ := r.Service(nodespec.ServiceAgent); service.ExitCode != 0 {
+		t.Errorf("exit code %d", service.ExitCode)
+	}
+}
+
+// lock writes the lock of a verb that runs in the named process.
+func (r *rig) lock(program string) {
+	r.Helper()
+	for _, process := range r.RunningProcesses() {
+		if process.Name == program {
+			data, err := json.Marshal(map[string]any{
+				"verb": "apply", "pid": process.PID, "program": process.Path, "bootID": r.BootID(), "since": time.Now(),
+			})
+			r.must(err)
+			r.must(r.Drive().WriteFile(nodespec.LockPath, data))
+			return
+		}
+	}
+	r.Fatalf("no process %s", program)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// TestMain runs the tests in the network that the demo has: there, the API server reaches kubelets.
+func TestMain(m *testing.M) {
+	api := netip.MustParseAddr(apiAddress)
+	config := namespace.Config{
+		Addresses: []netip.Addr{api, netip.MustParseAddr(rig.Address(1))},
+		Names:     map[string]netip.Addr{"api-int." + domain: api},
+	}
+	os.Exit(namespace.RunTests(config, m.Run))
+}
+
+//
+func TestPodLogs(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r, err := rig.New(ctx, rig.Options{
+		Hosts: rig.Hosts(1), Network: rig.RealNetwork{},
+		ControlPlane: cluster.Options{Listen: apiAddress + ":" + apiPort, Domain: domain},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := makeReady(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the logs of a pod on the node come through the API server", func(t *testing.T) {
+		pod, err := rig.Example("windows-pod.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Apply(ctx, pod); err != nil {
+			t.Fatal(err)
+		}
+		err = r.WaitFor(ctx, "the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var running corev1.Pod
+			err := reader.Get(ctx, client.ObjectKeyFromObject(pod), &running)
+			return running.Status.Phase == corev1.PodRunning, client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs, err := podLogs(ctx, r, pod)
+		if err != nil || !strings.Contains(logs, "instance-1") {
+			t.Errorf("the logs are %q, %v", logs, err)
+		}
+	})
+}
+
+func makeReady(ctx context.Context, r *rig.Rig) error {
+	if _, err := r.InstallOperator(ctx, ""); err != nil {
+		return err
+	}
+	if err := r.CreateKey(ctx); err != nil {
+		return err
+	}
+	if err := r.ListHosts(ctx); err != nil {
+		return err
+	}
+	if _, err := r.RunOperator(); err != nil {
+		return err
+	}
+	return r.WaitReady(ctx)
+}
+
+func podLogs(ctx context.Context, r *rig.Rig, pod client.Object) (string, error) {
+	clientset, err := kubernetes.NewForConfig(r.Config)
+	if err != nil {
+		return "", err
+	}
+	stream, err := clientset.CoreV1().Pods(pod.GetNamespace()).GetLogs(pod.GetName(), &corev1.PodLogOptions{}).Stream(ctx)
+	if err != nil {
+		return "", fmt.Errorf("open the logs: %w", err)
+	}
+	defer stream.Close()
+	logs, err := io.ReadAll(stream)
+	return string(logs), err
+}
