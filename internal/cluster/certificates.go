@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +41,7 @@ func readKubeletClientCA(ctx context.Context, reader client.Reader, worker worke
 		return nil
 	}
 	const object, remedy = "ControllerConfig machine-config-controller", "It holds the certificate authorities of the kubelets' clients."
-	config := &machineconfigurationv1.ControllerConfig{}
+	config := &machineconfigv1.ControllerConfig{}
 	if err := get(ctx, reader, "machine-config-controller", config, object, remedy); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
-	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -101,9 +101,9 @@ func TestReadsVariations(t *testing.T) {
 		"without a kubelet CA in the Ignition it is that of ControllerConfig": {
 			func(t *testing.T, f *fixture) {
 				delete(f.files, kubeletCAPath)
-				f.clientCA = &machineconfigurationv1.ControllerConfig{
+				f.clientCA = &machineconfigv1.ControllerConfig{
 					ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"},
-					Spec:       machineconfigurationv1.ControllerConfigSpec{KubeAPIServerServingCAData: []byte(certificate(t, "clients"))},
+					Spec:       machineconfigv1.ControllerConfigSpec{KubeAPIServerServingCAData: []byte(certificate(t, "clients"))},
 				}
 			},
 			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },

@@ -37,7 +37,7 @@ type fixture struct {
 	pool            *machineconfigv1.MachineConfigPool
 	rendered        *machineconfigv1.MachineConfig
 	rootCA          *corev1.ConfigMap
-	clientCA        *machineconfigurationv1.ControllerConfig
+	clientCA        *machineconfigv1.ControllerConfig
 	// files and units are the rendered configuration; ignition overrides them.
 	files    map[string]file
 	units    map[string]string
@@ -127,12 +127,10 @@ func (f *fixture) client(t *testing.T) client.Client {
 		builder.WithObjects(f.pool)
 	}
 	if f.clientCA != nil {
-		objects = append(objects, f.clientCA)
+		builder.WithObjects(f.clientCA)
 	}
-	for _, configMap := range []*corev1.ConfigMap{f.rootCA} {
-		if configMap != nil {
-			builder.WithObjects(configMap)
-		}
+	if f.rootCA != nil {
+		builder.WithObjects(f.rootCA)
 	}
 	return builder.Build()
 }
