@@ -14,6 +14,9 @@ ifneq ($(HOST),fake)
 $(error HOST=$(HOST) is not a kind of test host; the only one is HOST=fake)
 endif
 
+# The operator's version, as nodes and WindowsInstances show it.
+VERSION := 0.1.0
+
 # Extra flags for `go test`, say TESTFLAGS='-run TestSomething'.
 TESTFLAGS :=
 
@@ -61,11 +64,11 @@ build: build/lab-controlplane build/wmco build/wicd.exe build/lab ## Build every
 
 build/wmco:
 	@echo "building $@ (the operator)"
-	@$(GO_BUILD) -o $@ ./cmd/wmco
+	@$(GO_BUILD) -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/wmco
 
 build/wicd.exe:
 	@echo "building $@ (the agent, for Windows)"
-	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -trimpath -ldflags "-s -w" -o $@ ./cmd/wicd
+	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/wicd
 
 build/lab:
 	@echo "building $@ (the simulated hosts and the demo)"
@@ -92,7 +95,7 @@ $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 ##### Prove
 
 .PHONY: test
-test: build/lab-controlplane build/wicd.exe ## Run all tests, with the race detector where a C compiler is found.
+test: build ## Run all tests, with the race detector where a C compiler is found.
 	@hack/run-tests $(TESTFLAGS)
 
 .PHONY: verify

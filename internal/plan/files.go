@@ -103,19 +103,19 @@ func (m *maker) releaseReason(release nodespec.Release) string {
 func (m *maker) installReleases() {
 	for _, release := range m.releases {
 		// A running program cannot be replaced: what runs from a damaged release stops first.
-		m.stopUsers(release)
+		if m.isUsed(release) {
+			m.stopServices()
+		}
 		m.add(InstallRelease{Release: release}, "%s", m.releaseReason(release))
 	}
 }
 
-// stopUsers stops services that run from a release that is there but not as it should be.
-func (m *maker) stopUsers(release nodespec.Release) {
-	for _, service := range slices.Backward(m.ordered()) {
+// isUsed tells whether a service of the spec runs from a release.
+func (m *maker) isUsed(release nodespec.Release) bool {
+	return slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
 		fact, runs := m.running(service.Name)
-		if runs && runsFrom(fact, release.Directory) {
-			m.stop(service)
-		}
-	}
+		return runs && runsFrom(fact, release.Directory)
+	})
 }
 
 // runsFrom tells whether a service is started from the folder.

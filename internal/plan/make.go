@@ -47,6 +47,7 @@ type maker struct {
 	releases    []nodespec.Release // that are not complete
 	files       []nodespec.File    // to be written, with their final content
 	stops       map[string]string  // running services that must stop for a change, and why; keys in lower case
+	stopped     bool               // the plan has the steps that stop them
 }
 
 func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {

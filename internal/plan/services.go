@@ -94,20 +94,17 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 
 // stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in between, the next plan
 // finds a stopped service and starts it.
+// Dependents stop first, each in a step of its own, so that the plan says of each what it means for pods. The second call does nothing.
 func (m *maker) stopServices() {
-	for _, service := range slices.Backward(m.ordered()) {
-		m.stop(service)
-	}
-}
-
-// stop stops a service that is among the stops, once.
-func (m *maker) stop(service nodespec.Service) {
-	reason, wanted := m.stops[strings.ToLower(service.Name)]
-	operation := StopService{Service: service.Name}
-	if !wanted || slices.ContainsFunc(m.steps, func(step Step) bool { return step.Operation == operation }) {
+	if m.stopped {
 		return
 	}
-	m.addStep(Step{Operation: operation, Reason: reason, DisturbsPods: service.DisturbsPods})
+	m.stopped = true
+	for _, service := range slices.Backward(m.ordered()) {
+		if reason, wanted := m.stops[strings.ToLower(service.Name)]; wanted {
+			m.addStep(Step{Operation: StopService{Service: service.Name}, Reason: reason, DisturbsPods: service.DisturbsPods})
+		}
+	}
 }
 
 // waiting are the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one that waits.

@@ -116,7 +116,7 @@ type diskFile struct {
 	disk *disk
 }
 
-var errDiskFull = errors.New("There is not enough space on the disk.") //nolint:staticcheck // Windows' words
+var errDiskFull = errors.New("There is not enough space on the disk.") //nolint:staticcheck,revive // Windows' words
 
 func (f *diskFile) WriteAt(p []byte, at int64) (int, error) {
 	d := f.disk

@@ -310,7 +310,7 @@ func TestExists(t *testing.T) {
 		s.disk.put("C:/k/file", "x")
 		s.disk.failures["Stat /C:/secret"] = sftp.ErrSSHFxPermissionDenied
 	})
-	for path, want := range map[string]bool{`C:\k`: true, `C:\k\file`: true, `C:\k\other`: false, `C:\no\folder`: false} {
+	for path, want := range map[string]bool{`C:\k`: true, `C:\k\file`: true, `C:\k\missing`: false, `C:\no\folder`: false} {
 		if got, err := c.Exists(t.Context(), path); err != nil || got != want {
 			t.Errorf("%s: %v, %v", path, got, err)
 		}

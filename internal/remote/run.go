@@ -54,9 +54,9 @@ func (x *execution) run(ctx context.Context, command string) (verb.Line, error) 
 	}
 	// Whatever was wrong, the session is over.
 	end := newWatch(c.clock, "the end of the session", c.limits.End)
-	exit, _ := c.finish(ctx, s, end)
+	c.finish(ctx, s, end)
 	return verb.Line{}, c.verdict(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
-		return x.explain(ctx, s, err, exit)
+		return x.explain(ctx, s, err)
 	})
 }
 
@@ -73,7 +73,7 @@ func (x *execution) read(s *session, w *watch) error {
 		}
 		if err != nil {
 			// The end of the output, or of the connection: verdict finds out.
-			return nil //nolint:nilerr
+			return nil //nolint:nilerr // a cut output is judged by what is missing
 		}
 		line, ok := decodeLine(data)
 		if !ok {
@@ -116,7 +116,7 @@ func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error)
 }
 
 // explain says why there is no answer.
-func (x *execution) explain(ctx context.Context, s *session, err, exit error) error {
+func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	c := x.connection
 	e := &Error{Host: c.target.Address, Err: err}
 	var timeout *TimeoutError
@@ -130,10 +130,10 @@ func (x *execution) explain(ctx context.Context, s *session, err, exit error) er
 		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v)", x.verb, err)
 	case x.answered:
 		e.Reason = ReasonAgentStopped
-		e.Message = fmt.Sprintf("the agent's verb %s ended without a result (%s)%s", x.verb, exitText(exit), x.quote(s))
+		e.Message = fmt.Sprintf("the agent's verb %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quote(s))
 		e.Next = "it is tried again"
 	default:
-		return x.notStarted(ctx, s, exit)
+		return x.notStarted(ctx, s)
 	}
 	return e
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -266,12 +268,30 @@ func TestAHostThatRestarts(t *testing.T) {
 	})
 }
 
+// deafConn loses what it receives while it is on.
+type deafConn struct {
+	net.Conn
+	on atomic.Bool
+}
+
+func (c *deafConn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err != nil || !c.on.Load() {
+			return n, err
+		}
+	}
+}
+
 // a host that hangs is named with what was waited for, within the limit of the step.
 func TestVerbsOnAHostThatHangs(t *testing.T) {
-	prepare := func(t *testing.T, deafTo string, agent func(p *process) int) (*server, *remote.Connection, *testClock) {
+	prepare := func(t *testing.T, deafTo string, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection, *testClock) {
 		noLeaks(t)
 		key := newKey(t)
 		s := newServer(t, key)
+		for _, f := range configure {
+			f(s)
+		}
 		s.deafTo, s.agent = deafTo, agent
 		d, clock := fakeDialer()
 		return s, s.connect(d, key), clock
@@ -336,10 +356,17 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		}
 	})
 	t.Run("until the operator stops, and does not even close the session", func(t *testing.T) {
-		s, c, clock := prepare(t, "closes", func(p *process) int {
+		var deaf *deafConn
+		s, c, clock := prepare(t, "", func(p *process) int {
+			deaf.on.Store(true)
 			p.say(hello())
 			p.server.hang("agent", nil)
 			return 0
+		}, func(s *server) {
+			s.wrap = func(conn net.Conn) net.Conn {
+				deaf = &deafConn{Conn: conn}
+				return deaf
+			}
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := start(ctx, c)

@@ -41,7 +41,7 @@ type server struct {
 
 	wrap          func(net.Conn) net.Conn // faults of the network
 	preamble      string                  // before the SSH identification
-	deafTo        string                  // "keepalives", "sessions", "programs", "files", "closes"
+	deafTo        string                  // "keepalives", "sessions", "programs", "files"
 	refuse        string                  // "sessions", "files"
 	hung          chan string             // says that something is not answered
 	stopped       chan struct{}
@@ -220,9 +220,7 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 		}
 	}
 	close(closed)
-	if s.deafTo != "closes" {
-		_ = channel.Close()
-	}
+	_ = channel.Close()
 	running.Wait()
 }
 

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// session is one SSH session with its standard output and the end of its standard error.
+// session is one SSH session.
 type session struct {
 	*ssh.Session
 	stdout io.Reader
-	stderr *tail
+	stderr *tail // the end of its standard error
+	exit   error // how its program ended, once the session is finished
 }
 
 // open opens a session channel.
@@ -62,26 +63,25 @@ func (c *Connection) refused(err error) error {
 	return e
 }
 
-// finish waits until a session has ended and returns its end; ended is false when it had to be closed. A nil watch closes it at
-// once. A session that does not even end then takes the connection with it.
-func (c *Connection) finish(ctx context.Context, s *session, w *watch) (exit error, ended bool) {
+// finish waits until a session has ended, and closes it when that takes too long; a nil watch closes it at once. A session that does
+// not even end then takes the connection with it.
+func (c *Connection) finish(ctx context.Context, s *session, w *watch) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = io.Copy(io.Discard, s.stdout)
-		exit = s.Wait()
+		s.exit = s.Wait()
 	}()
-	ended = w != nil && w.until(ctx, done) == nil
+	ended := w != nil && w.until(ctx, done) == nil
 	_ = s.Close()
 	if ended {
-		return exit, true
+		return
 	}
 	end := newWatch(c.clock, "the SSH server to close a session", c.limits.End)
 	if err := end.until(context.WithoutCancel(ctx), done); err != nil {
 		c.abort(c.lost(err))
 		<-done
 	}
-	return exit, false
 }
 
 // exitText says how a program ended.

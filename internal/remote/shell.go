@@ -40,7 +40,7 @@ func shellOf(answer string) shell {
 }
 
 // notStarted finds out, with one command, why the agent did not answer.
-func (x *execution) notStarted(ctx context.Context, s *session, exit error) error {
+func (x *execution) notStarted(ctx context.Context, s *session) error {
 	c := x.connection
 	answer, err := c.ask(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (x *execution) notStarted(ctx context.Context, s *session, exit error) erro
 	if shellOf(answer) == shellOther {
 		return c.shellUnsupported(answer)
 	}
-	e := &Error{Reason: ReasonAgentDidNotStart, Host: c.target.Address, Err: exit,
-		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(exit), x.quote(s)),
+	e := &Error{Reason: ReasonAgentDidNotStart, Host: c.target.Address, Err: s.exit,
+		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quote(s)),
 		Next:    "it is tried again; run it on the host by hand to see what Windows says"}
 	there, err := c.Exists(ctx, x.agent)
 	gone := err == nil && !there

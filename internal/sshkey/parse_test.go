@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -327,11 +328,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		// A fixed text cannot contain what was read.
-		for _, want := range known {
-			if err == want {
-				return
-			}
+		if !slices.Contains(known, err) {
+			t.Errorf("an error of its own making: %v", err)
 		}
-		t.Errorf("an error of its own making: %v", err)
 	})
 }

@@ -76,7 +76,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, change change) error {
 	instance := change.after
 	if change.before == nil {
-		if err := r.Client.Create(ctx, instance); err != nil {
+		err := r.Client.Create(ctx, instance)
+		if apierrors.IsAlreadyExists(err) {
+			// Made a moment ago and not in the cache yet: its event brings the next reconcile.
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("create WindowsInstance %s for key %s: %w", instance.Name, instance.Spec.Source.ConfigMapKey, err)
 		}
 		r.emit(instanceCreated(configMap, instance))

@@ -1,0 +1,47 @@
+package nodespec_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+func TestPaths(t *testing.T) {
+	sum := strings.Repeat("0123456789abcdef", 4)
+	for got, want := range map[string]string{
+		nodespec.AgentPath(sum):                   `C:\k\wicd\0123456789ab\wicd.exe`,
+		nodespec.InboxSpec(sum):                   `C:\k\wicd\inbox\spec-0123456789ab.json`,
+		nodespec.InboxPayload(sum):                `C:\k\wicd\inbox\payload-0123456789ab.zst`,
+		nodespec.ReleaseDirectory("kubelet", sum): `C:\k\releases\kubelet-0123456789ab`,
+		nodespec.LogDirectory("kubelet"):          `C:\var\log\kubelet`,
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for name, test := range map[string]struct {
+		path, folder string
+		want         bool
+	}{
+		"a folder itself":                        {`C:\k`, `C:\k`, true},
+		"what lies in it":                        {`C:\k\f`, `C:\k`, true},
+		"what lies in it, in another case":       {`c:\K\F`, `C:\k`, true},
+		"the folder with a backslash at its end": {`C:\k\f`, `C:\k\`, true},
+		"a sibling whose name begins the same":   {`C:\kube`, `C:\k`, false},
+		"the folder above":                       {`C:\`, `C:\k`, false},
+		"nothing":                                {"", `C:\k`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if nodespec.Within(test.path, test.folder) != test.want {
+				t.Error(!test.want)
+			}
+		})
+	}
+	if !nodespec.SamePath(`C:\K\`, `c:\k`) || nodespec.SamePath(`C:\k`, `C:\k2`) {
+		t.Error("SamePath")
+	}
+}

@@ -1,0 +1,130 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// fataler is a test or a property.
+type fataler interface {
+	Helper()
+	Fatalf(format string, arguments ...any)
+}
+
+// operator brings a model to a spec as agent and operator do together, and checks each step on the way.
+type operator struct {
+	t    fataler
+	m    *model
+	spec nodespec.NodeSpec
+	// kill is the number of steps after which the agent is killed once; -1: never.
+	kill  int
+	steps []plan.Step
+}
+
+func converge(t fataler, m *model, spec nodespec.NodeSpec, kill int) []plan.Step {
+	t.Helper()
+	o := &operator{t: t, m: m, spec: spec, kill: kill}
+	m.Ledger = plan.Record(m.Facts, spec)
+	for _, service := range spec.Services {
+		m.disturbs[service.Name] = m.disturbs[service.Name] || service.DisturbsPods
+	}
+	for range 20 {
+		p := plan.Make(m.Facts, o.spec)
+		if len(p.Steps) == 0 && len(p.Needs) == 0 {
+			m.Ledger = plan.Prune(m.Facts, o.spec)
+			return o.steps
+		}
+		if len(p.Steps) == 0 {
+			o.satisfy(p.Needs)
+			continue
+		}
+		o.do(p.Steps)
+	}
+	t.Fatalf("no end: %v", names(o.steps[max(0, len(o.steps)-12):]))
+	return nil
+}
+
+func giveBack(t fataler, m *model, kill int) []plan.Step {
+	t.Helper()
+	o := &operator{t: t, m: m, kill: kill}
+	for range 10 {
+		p := plan.Remove(m.Facts)
+		if len(p.Steps) == 0 {
+			return o.steps
+		}
+		o.do(p.Steps)
+	}
+	t.Fatalf("no end: %v", names(o.steps[max(0, len(o.steps)-12):]))
+	return nil
+}
+
+func (o *operator) satisfy(needs []nodespec.Need) {
+	switch needs[0] {
+	case nodespec.NeedCertificate:
+		o.spec.Identity.Certificate = nodeCertificate()
+	case nodespec.NeedPodSubnet:
+		o.spec.Network.PodSubnet, o.m.subnet = "10.132.1.0/24", "10.132.1.0/24"
+		if o.m.Services["overlay"].RunningCommandLine != "" {
+			o.m.stop("overlay")
+			o.m.start("overlay")
+		}
+	default:
+		o.t.Fatalf("the agent needs %v from the operator", needs)
+	}
+}
+
+func (o *operator) do(steps []plan.Step) {
+	for i, step := range steps {
+		if o.kill == 0 {
+			o.kill = -1
+			return
+		}
+		o.kill--
+		if step.Reboots && i != len(steps)-1 {
+			o.t.Fatalf("%s is not the last step", step.Name)
+		}
+		if step.Reason == "" || step.Name != plan.Name(step.Operation) {
+			o.t.Fatalf("step %+v", step)
+		}
+		o.m.do(step)
+		if o.m.disturbed && !step.DisturbsPods {
+			o.t.Fatalf("%s disturbs pods without saying so", step.Name)
+		}
+		if await, ok := step.Operation.(plan.AwaitNetwork); ok && !slices.ContainsFunc(o.m.Networks, func(n host.HNSNetwork) bool { return n.Name == await.Network }) {
+			o.t.Fatalf("nothing makes the network that is waited for")
+		}
+		o.steps = append(o.steps, step)
+	}
+}
+
+func names(steps []plan.Step) []string {
+	var result []string
+	for _, step := range steps {
+		result = append(result, step.Name)
+	}
+	return result
+}
+
+// text is a plan for a golden file.
+func text(p plan.Plan) string {
+	var b strings.Builder
+	for _, step := range p.Steps {
+		marks := ""
+		if step.DisturbsPods {
+			marks += " [disturbs pods]"
+		}
+		if step.Reboots {
+			marks += " [reboots]"
+		}
+		fmt.Fprintf(&b, "%s%s\n    %s\n", step.Name, marks, step.Reason)
+	}
+	for _, need := range p.Needs {
+		fmt.Fprintf(&b, "needs %s\n", need)
+	}
+	return b.String()
+}

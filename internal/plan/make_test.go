@@ -1,0 +1,155 @@
+package plan_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// On a configured host, each of these differences has its steps and no others.
+func TestMake(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*model, *nodespec.NodeSpec)
+		want   []string
+	}{
+		"nothing differs": {func(*model, *nodespec.NodeSpec) {}, nil},
+		"C:\\k is open to others": {
+			func(m *model, _ *nodespec.NodeSpec) { m.Files[nodespec.Root] = plan.FileFact{Directory: true} },
+			[]string{`MakeDirectory C:\k`},
+		},
+		// R-094
+		"a configuration file has the line ends of Windows": {
+			func(m *model, s *nodespec.NodeSpec) {
+				content := []byte(strings.ReplaceAll(s.Files[0].Content, "\n", "\r\n"))
+				m.Files[s.Files[0].Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content)}
+			}, nil,
+		},
+		// R-094: one restart, and only of what reads the file
+		"a configuration file really differs": {
+			func(_ *model, s *nodespec.NodeSpec) { s.Files[2].Content = "other ${SOURCE_VIP}\n" },
+			[]string{"StopService kube-proxy", `WriteFile C:\k\kube-proxy.conf`, "StartService kube-proxy"},
+		},
+		"a service was started with a former command line": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				service := m.Services["kube-proxy"]
+				service.RunningCommandLine = "former.exe"
+				m.Services["kube-proxy"] = service
+			},
+			[]string{"StopService kube-proxy", "StartService kube-proxy"},
+		},
+		"only the description of a service differs": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				service := m.Services["containerd"]
+				service.Description = "other"
+				m.Services["containerd"] = service
+			},
+			[]string{"ConfigureService containerd"},
+		},
+		"a service is stopped": {
+			func(m *model, _ *nodespec.NodeSpec) { m.stop("kube-proxy") },
+			[]string{"StartService kube-proxy"},
+		},
+		"the pod subnet is not known for a while": {
+			func(_ *model, s *nodespec.NodeSpec) { s.Network.PodSubnet = "" }, nil,
+		},
+		"the certificate expired": {
+			func(m *model, _ *nodespec.NodeSpec) { m.Time = now.Add(2 * time.Hour) },
+			[]string{"RequestCertificate system:node:a"},
+		},
+		"a service is not wanted any more": {
+			func(_ *model, s *nodespec.NodeSpec) { s.Services = slices.Delete(s.Services, 3, 4) },
+			[]string{"StopService kube-proxy", "DeleteService kube-proxy"},
+		},
+		"a feature is off": {
+			func(m *model, _ *nodespec.NodeSpec) { m.Features["Containers"] = host.FeatureDisabled },
+			[]string{"EnableFeature Containers", "Reboot"},
+		},
+		"a program on the disk is damaged": {
+			func(m *model, s *nodespec.NodeSpec) {
+				m.Files[s.Releases[2].Path(s.Releases[2].Files[0])] = plan.FileFact{SHA256: "other"}
+			},
+			[]string{"StopService kube-proxy", "StopService overlay", "InstallRelease overlay", "StartService overlay", "StartService kube-proxy"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, spec := configured(t)
+			test.change(m, &spec)
+			if got := names(plan.Make(m.Facts, spec).Steps); !slices.Equal(got, test.want) {
+				t.Errorf("got %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestCertificateOfTheSpec(t *testing.T) {
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		certificate string
+		taken       bool
+	}{
+		"for the key that waits":            {nodeCertificate(), true},
+		"for another key":                   {certificate("system:node:a", other, now.Add(time.Hour)), false},
+		"for another node":                  {certificate("system:node:b", key(), now.Add(time.Hour)), false},
+		"expired":                           {certificate("system:node:a", key(), now), false},
+		"none":                              {"", false},
+		"something that is no certificate":  {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", false},
+		"something that is not even in PEM": {"certificate", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, spec := configured(t)
+			m.Identity = plan.IdentityFacts{Request: request("system:node:a")}
+			spec.Identity.Certificate = test.certificate
+			p := plan.Make(m.Facts, spec)
+			if taken := slices.Contains(names(p.Steps), "InstallCertificate system:node:a"); taken != test.taken {
+				t.Errorf("taken: %t", taken)
+			}
+			if needed := slices.Contains(p.Needs, nodespec.NeedCertificate); needed == test.taken {
+				t.Errorf("needed: %t", needed)
+			}
+		})
+	}
+}
+
+func TestRecord(t *testing.T) {
+	t.Run("C:\\k that holds only the agent was made for it", func(t *testing.T) {
+		if plan.Record(fresh().Facts, node()).Paths[nodespec.Root].Existed {
+			t.Error("it counts as there before")
+		}
+	})
+	t.Run("what is in the ledger stays as it is", func(t *testing.T) {
+		m, spec := configured(t)
+		before := m.Ledger
+		after := plan.Record(m.Facts, spec)
+		if after.HostName != before.HostName || after.Services["kubelet"] != nil || after.Paths[`C:\var`].Existed {
+			t.Errorf("%+v", after)
+		}
+	})
+	t.Run("a node that joins again while it is removed is repaired again", func(t *testing.T) {
+		m, spec := configured(t)
+		m.Ledger.Removing = true
+		if plan.Record(m.Facts, spec).Removing {
+			t.Error("it is still marked as being removed")
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	secret := nodespec.File{Path: `C:\k\f`, Content: "content"}
+	if name := plan.Name(plan.WriteFile{File: secret}); name != `WriteFile C:\k\f` {
+		t.Error(name)
+	}
+	if name := plan.Name(plan.SetEnvironment{Name: "HTTPS_PROXY", Value: "http://user:secret@proxy"}); strings.Contains(name, "secret") {
+		t.Error(name)
+	}
+}

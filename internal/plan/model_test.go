@@ -1,0 +1,270 @@
+package plan_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// model is a host as facts, on which steps have their effect.
+type model struct {
+	plan.Facts
+	disturbed bool // the last step was felt by pods
+	subnet    string
+	disturbs  map[string]bool // services that pods feel
+}
+
+// fresh is a host before us. The operator has made C:\k\wicd.
+func fresh() *model {
+	return &model{disturbs: map[string]bool{}, Facts: plan.Facts{
+		Time:     now,
+		System:   host.SystemInfo{HostName: "WIN-OLD"},
+		Payload:  map[string]string{},
+		Features: map[string]host.FeatureState{"Containers": host.FeatureDisabled, "TelnetClient": host.FeatureDisabled},
+		Files: map[string]plan.FileFact{
+			nodespec.Root:      {Directory: true, Access: host.AccessInherited, Entries: []string{"wicd"}},
+			nodespec.AgentRoot: {Directory: true, Access: host.AccessInherited},
+		},
+		Environment: map[string]string{},
+		Firewall:    map[string]host.FirewallRule{},
+		Services:    map[string]host.Service{},
+	}}
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.Payload, c.Features, c.Files = maps.Clone(m.Payload), maps.Clone(m.Features), maps.Clone(m.Files)
+	c.Environment, c.Firewall, c.Services = maps.Clone(m.Environment), maps.Clone(m.Firewall), maps.Clone(m.Services)
+	c.Networks, c.Endpoints, c.Processes = slices.Clone(m.Networks), slices.Clone(m.Endpoints), slices.Clone(m.Processes)
+	return &c
+}
+
+// do has the effect of a step.
+func (m *model) do(step plan.Step) {
+	m.effect(step)
+	for path, fact := range m.Files {
+		if fact.Entries != nil {
+			fact.Entries = m.entries(path)
+			m.Files[path] = fact
+		}
+	}
+}
+
+// entries are the names in a folder.
+func (m *model) entries(folder string) []string {
+	names := map[string]bool{}
+	for path := range m.Files {
+		if rest, below := strings.CutPrefix(path, folder+`\`); below {
+			name, _, _ := strings.Cut(rest, `\`)
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (m *model) effect(step plan.Step) {
+	m.disturbed = false
+	switch o := step.Operation.(type) {
+	case plan.EnableFeature:
+		m.Features[o.Feature] = host.FeatureEnablePending
+		if o.Feature == "TelnetClient" {
+			m.Features[o.Feature] = host.FeatureEnabled
+		}
+	case plan.DisableFeature:
+		m.Features[o.Feature] = host.FeatureDisablePending
+		if o.Feature == "TelnetClient" {
+			m.Features[o.Feature] = host.FeatureDisabled
+		}
+	case plan.SetHostName:
+		m.System.PendingHostName = o.HostName
+		if m.System.HostName == o.HostName {
+			m.System.PendingHostName = ""
+		}
+	case plan.Reboot:
+		m.reboot()
+	case plan.SetEnvironment:
+		m.Environment[o.Name] = o.Value
+		if o.Unset {
+			delete(m.Environment, o.Name)
+		}
+	case plan.SetFirewallRule:
+		m.Firewall[o.Rule.Name] = o.Rule
+	case plan.DeleteFirewallRule:
+		delete(m.Firewall, o.Rule)
+	case plan.RequestCertificate:
+		m.Identity.Request = request(o.Identity.CommonName)
+	case plan.InstallCertificate:
+		m.Identity.Request = ""
+		m.Identity.Current = &plan.CertificateFacts{
+			CommonName: o.Identity.CommonName, Organization: []string{o.Identity.Organization}, NotAfter: now.Add(time.Hour),
+		}
+	default:
+		m.doFile(step.Operation)
+		m.doService(step.Operation)
+	}
+}
+
+func (m *model) doFile(operation plan.Operation) {
+	switch o := operation.(type) {
+	case plan.MakeDirectory:
+		fact := m.Files[o.Directory.Path]
+		fact.Directory, fact.Access = true, o.Directory.Access
+		m.Files[o.Directory.Path] = fact
+	case plan.WriteFile:
+		content := []byte(o.File.Content)
+		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content), Access: o.File.Access}
+	case plan.MakeLink:
+		m.Files[o.Link.Path] = plan.FileFact{LinkTarget: o.Link.Target}
+	case plan.InstallRelease:
+		m.Files[nodespec.ReleasesRoot] = plan.FileFact{Directory: true}
+		m.Files[o.Release.Directory] = plan.FileFact{Directory: true}
+		m.Files[o.Release.Manifest()] = plan.FileFact{}
+		for _, file := range o.Release.Files {
+			m.Files[o.Release.Path(file)] = plan.FileFact{SHA256: file.SHA256}
+			m.Payload[file.SHA256] = o.Release.Path(file)
+		}
+	case plan.RemovePath:
+		maps.DeleteFunc(m.Files, func(path string, _ plan.FileFact) bool {
+			return nodespec.Within(path, o.Path) && !kept(path, o)
+		})
+	}
+}
+
+// kept tells whether a removal leaves what lies at the path.
+func kept(path string, o plan.RemovePath) bool {
+	if o.Keep == nil {
+		return false
+	}
+	entry, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, o.Path), `\`), `\`)
+	return entry == "" || slices.Contains(o.Keep, entry)
+}
+
+func (m *model) doService(operation plan.Operation) {
+	switch o := operation.(type) {
+	case plan.ConfigureService:
+		service := m.Services[o.Service.Name]
+		service.ServiceConfig = o.Service
+		if service.State == "" {
+			service.State = host.ServiceStopped
+		}
+		m.Services[o.Service.Name] = service
+	case plan.StartService:
+		m.start(o.Service)
+	case plan.StopService:
+		m.stop(o.Service)
+	case plan.DeleteService:
+		delete(m.Services, o.Service)
+	case plan.RestoreService:
+		m.Services[o.Service.Name] = o.Service
+	case plan.KillProcess:
+		m.disturbed = true
+		m.Processes = slices.DeleteFunc(m.Processes, func(p host.Process) bool { return p.PID == o.Process.PID })
+	case plan.CreateEndpoint:
+		m.Endpoints = []host.HNSEndpoint{{Name: o.Name, Network: o.Network, Address: "10.132.1.2"}}
+	case plan.DeleteNetwork:
+		m.disturbed = true
+		m.Networks = slices.DeleteFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == o.Network })
+		m.Endpoints = slices.DeleteFunc(m.Endpoints, func(e host.HNSEndpoint) bool { return e.Network == o.Network })
+	}
+}
+
+func (m *model) reboot() {
+	_, m.disturbed = m.Services[nodespec.ServiceKubelet]
+	for name, state := range m.Features {
+		switch state {
+		case host.FeatureEnablePending:
+			m.Features[name] = host.FeatureEnabled
+		case host.FeatureDisablePending:
+			m.Features[name] = host.FeatureDisabled
+		}
+	}
+	if m.System.PendingHostName != "" {
+		m.System.HostName, m.System.PendingHostName = m.System.PendingHostName, ""
+	}
+	for name, service := range m.Services {
+		service.State, service.RunningCommandLine = host.ServiceStopped, ""
+		m.Services[name] = service
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Services)) {
+		if m.Services[name].StartType == host.StartAutomatic {
+			m.start(name)
+		}
+	}
+	m.Processes = nil
+}
+
+// start starts a service after what it depends on. The overlay makes the network.
+func (m *model) start(name string) {
+	service, there := m.Services[name]
+	if !there || service.State == host.ServiceRunning {
+		return
+	}
+	for _, dependency := range service.Dependencies {
+		m.start(dependency)
+	}
+	service.State, service.RunningCommandLine = host.ServiceRunning, service.CommandLine
+	m.Services[name] = service
+	if name == "overlay" && m.subnet != "" {
+		m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: m.subnet}}
+	}
+}
+
+// stop stops a service before what it depends on.
+func (m *model) stop(name string) {
+	for _, other := range slices.Sorted(maps.Keys(m.Services)) {
+		if slices.Contains(m.Services[other].Dependencies, name) && m.Services[other].State != host.ServiceStopped {
+			m.stop(other)
+		}
+	}
+	service := m.Services[name]
+	m.disturbed = m.disturbed || service.State == host.ServiceRunning && m.disturbs[name]
+	service.State, service.RunningCommandLine = host.ServiceStopped, ""
+	m.Services[name] = service
+}
+
+// key signs everything in these tests.
+var key = sync.OnceValue(func() *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+func request(commonName string) string {
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{"system:nodes"}}}
+	data, err := x509.CreateCertificateRequest(rand.Reader, template, key())
+	if err != nil {
+		panic(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: data}))
+}
+
+func certificate(commonName string, signed *ecdsa.PrivateKey, notAfter time.Time) string {
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: commonName, Organization: []string{"system:nodes"}},
+		NotBefore: now.Add(-time.Hour), NotAfter: notAfter,
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, template, signed.Public(), key())
+	if err != nil {
+		panic(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
+}
+
+var nodeCertificate = sync.OnceValue(func() string { return certificate("system:node:a", key(), now.Add(time.Hour)) })

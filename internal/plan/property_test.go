@@ -1,0 +1,170 @@
+package plan_test
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// before is a host on which others may have put anything where the node will be.
+func before(t *rapid.T) *model {
+	m := fresh()
+	some := rapid.Bool()
+	if some.Draw(t, "own firewall rule") {
+		m.Firewall["Logs"] = host.FirewallRule{Name: "Logs", DisplayName: "own", Protocol: "TCP", LocalPort: 1}
+	}
+	if some.Draw(t, "own variable") {
+		m.Environment["NO_PROXY"] = "own"
+	}
+	if some.Draw(t, "own service") {
+		m.Services["kube-proxy"] = host.Service{
+			ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: "own.exe", StartType: host.StartAutomatic},
+			State:         host.ServiceRunning, RunningCommandLine: "own.exe",
+		}
+	}
+	if some.Draw(t, "own files in C:\\k") {
+		m.Files[nodespec.Root] = plan.FileFact{Directory: true, Entries: []string{"notes", "wicd"}, Access: host.AccessInherited}
+		m.Files[`C:\k\notes`] = plan.FileFact{SHA256: "notes", Access: host.AccessInherited}
+	}
+	if some.Draw(t, "own log folder") {
+		m.Files[`C:\var`] = plan.FileFact{Directory: true, Entries: []string{"log"}, Access: host.AccessInherited}
+		m.Files[`C:\var\log`] = plan.FileFact{Directory: true, Entries: []string{"own.log"}, Access: host.AccessAdministrators}
+		m.Files[`C:\var\log\own.log`] = plan.FileFact{SHA256: "own", Access: host.AccessInherited}
+	}
+	if some.Draw(t, "Containers enabled") {
+		m.Features["Containers"] = host.FeatureEnabled
+	}
+	return m
+}
+
+// wanted is a node in one of many shapes.
+func wanted(t *rapid.T, label string) nodespec.NodeSpec {
+	spec := node()
+	for _, component := range []string{"containerd", "kubelet", "overlay", "kube-proxy"} {
+		addRelease(&spec, component, rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, label+component))
+	}
+	spec.Files[0].Content = rapid.SampledFrom([]string{"a\n", "b\r\n"}).Draw(t, label+"kubelet.conf")
+	if rapid.Bool().Draw(t, label+"no host name") {
+		spec.HostName = ""
+	}
+	if rapid.Bool().Draw(t, label+"a feature without restart") {
+		spec.Features = append(spec.Features, "TelnetClient")
+	}
+	if rapid.Bool().Draw(t, label+"no proxy") {
+		spec.Environment = nil
+	}
+	if rapid.Bool().Draw(t, label+"no firewall") {
+		spec.Firewall = nil
+	}
+	return spec
+}
+
+// drift changes what it likes on a configured host.
+func drift(t *rapid.T, m *model) {
+	for range rapid.IntRange(0, 4).Draw(t, "drifts") {
+		name := rapid.SampledFrom([]string{"containerd", "kubelet", "overlay", "kube-proxy"}).Draw(t, "service")
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
+		case 0:
+			m.stop(name)
+		case 1:
+			m.stop(name)
+			delete(m.Services, name)
+		case 2:
+			if service, there := m.Services[name]; there {
+				service.CommandLine += " --altered"
+				service.Description = "altered"
+				m.Services[name] = service
+			}
+		case 3:
+			delete(m.Files, `C:\k\kubelet.conf`)
+		case 4:
+			m.Files[`C:\k\`+name+`.exe`] = plan.FileFact{LinkTarget: "elsewhere"}
+		case 5:
+			m.Identity.Current = nil
+		case 6:
+			m.Networks, m.Endpoints = nil, nil
+			m.stop("overlay")
+		case 7:
+			release := nodespec.ReleasesRoot + `\` + name + "-v1"
+			delete(m.Files, release+`\`+nodespec.ReleaseManifest)
+		}
+	}
+}
+
+func TestSameInputsSamePlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, spec := before(t), wanted(t, "")
+		converge(t, m, spec, -1)
+		drift(t, m)
+		next := wanted(t, "next ")
+		if a, b := plan.Make(m.Facts, next), plan.Make(m.Facts, next); !reflect.DeepEqual(a, b) {
+			t.Fatalf("%s\n\n%s", text(a), text(b))
+		}
+		if a, b := plan.Remove(m.Facts), plan.Remove(m.Facts); !reflect.DeepEqual(a, b) {
+			t.Fatalf("%s\n\n%s", text(a), text(b))
+		}
+	})
+}
+
+// After a successful apply the plan is empty, from every state of the host, to every spec, and when the agent is killed on the way. No
+// step disturbs pods without saying so: converge looks at each. R-092
+func TestPlanAfterApplyIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := before(t)
+		converge(t, m, wanted(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
+		drift(t, m)
+		spec := wanted(t, "next ")
+		converge(t, m, spec, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
+		for _, service := range spec.Services {
+			if m.Services[service.Name].RunningCommandLine != service.CommandLine {
+				t.Fatalf("service %s runs %q", service.Name, m.Services[service.Name].RunningCommandLine)
+			}
+		}
+	})
+}
+
+// Removal brings back what was there before, from every state and when the agent is killed on the way. R-064
+func TestRemoveBringsBackWhatWasThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := before(t)
+		want := m.clone()
+		converge(t, m, wanted(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
+		drift(t, m)
+		if rapid.Bool().Draw(t, "upgraded") {
+			converge(t, m, wanted(t, "next "), -1)
+		}
+		m.Processes = []host.Process{{PID: 7, Name: "shim.exe", Path: `C:\k\releases\containerd-v1\shim.exe`}}
+		giveBack(t, m, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
+		operatorLeaves(m)
+		operatorLeaves(want)
+		m.Ledger, m.Identity, m.Payload = want.Ledger, want.Identity, want.Payload
+		m.disturbed, m.disturbs, m.subnet = want.disturbed, want.disturbs, want.subnet
+		m.Networks, m.Endpoints, m.Processes = orNil(m.Networks), orNil(m.Endpoints), orNil(m.Processes)
+		if !reflect.DeepEqual(m, want) {
+			t.Fatalf("got\n%+v\nwant\n%+v", m.Facts, want.Facts)
+		}
+	})
+}
+
+// operatorLeaves deletes the agent's folder, and C:\k if that was all.
+func operatorLeaves(m *model) {
+	delete(m.Files, nodespec.AgentRoot)
+	root := m.Files[nodespec.Root]
+	root.Entries = m.entries(nodespec.Root)
+	m.Files[nodespec.Root] = root
+	if len(root.Entries) == 0 {
+		delete(m.Files, nodespec.Root)
+	}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

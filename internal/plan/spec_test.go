@@ -1,0 +1,71 @@
+package plan_test
+
+import (
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// node is a small node: everything that a plan knows is in it.
+func node() nodespec.NodeSpec {
+	spec := nodespec.NodeSpec{
+		Schema: 1, Instance: "a", HostName: "a", NodeName: "a", Features: []string{"Containers"},
+		Directories: []nodespec.Directory{
+			{Path: nodespec.Root, Access: host.AccessAdministrators},
+			{Path: `C:\k\cni`, Access: host.AccessInherited},
+			{Path: `C:\var`, Access: host.AccessInherited},
+			{Path: `C:\var\log`, Access: host.AccessInherited},
+		},
+		Files: []nodespec.File{
+			{Path: `C:\k\kubelet.conf`, Content: "kind: KubeletConfiguration\n"},
+			{Path: `C:\k\cni\cni.conf`, Content: "${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet}},
+			{Path: `C:\k\kube-proxy.conf`, Content: "${SOURCE_VIP}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP}},
+		},
+		Environment: map[string]string{"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"},
+		Firewall: []host.FirewallRule{
+			{Name: "Logs", DisplayName: "Logs", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
+		},
+		Identity: nodespec.Identity{Directory: `C:\var\pki`, CommonName: "system:node:a", Organization: "system:nodes"},
+		Network:  nodespec.Network{HNSNetwork: "OVN", OwnedNetworks: []string{"OVN"}, SourceVIPEndpoint: "VIP"},
+	}
+	for _, component := range []string{"containerd", "kubelet", "overlay", "kube-proxy"} {
+		addRelease(&spec, component, "v1")
+	}
+	addService(&spec, "containerd", true, nil)
+	addService(&spec, "kubelet", false, []nodespec.Need{nodespec.NeedCertificate}, "containerd")
+	addService(&spec, "overlay", true, []nodespec.Need{nodespec.NeedCertificate}, "kubelet")
+	addService(&spec, "kube-proxy", true, []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP}, "overlay")
+	spec.Services[1].RestartOn = []string{`C:\k\kubelet.conf`}
+	spec.Services[3].RestartOn = []string{`C:\k\kube-proxy.conf`}
+	spec.Services = append(spec.Services, nodespec.Service{ServiceConfig: host.ServiceConfig{
+		Name: nodespec.ServiceAgent, CommandLine: `C:\k\wicd\0123456789ab\wicd.exe service`, StartType: host.StartAutomatic,
+	}})
+	return spec
+}
+
+// addRelease adds a component with one program, or replaces its release by another version.
+func addRelease(spec *nodespec.NodeSpec, component, version string) {
+	release := nodespec.Release{
+		Component: component, Version: version, Directory: nodespec.ReleasesRoot + `\` + component + "-" + version,
+		Files: []nodespec.PayloadFile{{Name: component + ".exe", SHA256: "sum of " + component + " " + version}},
+	}
+	link := nodespec.Link{Path: `C:\k\` + component + ".exe", Target: release.Path(release.Files[0])}
+	for i := range spec.Releases {
+		if spec.Releases[i].Component == component {
+			spec.Releases[i], spec.Links[i] = release, link
+			spec.Services[i].CommandLine = link.Target
+			return
+		}
+	}
+	spec.Releases, spec.Links = append(spec.Releases, release), append(spec.Links, link)
+}
+
+func addService(spec *nodespec.NodeSpec, name string, disturbs bool, needs []nodespec.Need, dependencies ...string) {
+	service := nodespec.Service{Needs: needs, DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
+		Name: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: host.StartAutomatic,
+		CommandLine: spec.Releases[len(spec.Services)].Directory + `\` + name + ".exe", Dependencies: dependencies,
+		RestartDelays: []time.Duration{time.Second}, ResetPeriod: time.Minute,
+	}}
+	spec.Services = append(spec.Services, service)
+}
