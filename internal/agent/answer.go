@@ -65,12 +65,14 @@ func (a *answer) failure(failure *verb.Failure) {
 	a.write(verb.Line{Type: verb.TypeFailure, Failure: failure})
 }
 
-// withoutContents leaves out what was in files before us: it is not ours to send around.
+// withoutContents leaves out what was in files before us, and environment variables, which may hold a proxy's password: the operator
+// needs neither.
 func withoutContents(result verb.Result) *verb.Result {
 	if result.Facts == nil {
 		return &result
 	}
 	facts := *result.Facts
+	facts.Environment, facts.Ledger.Environment = nil, nil
 	facts.Ledger.Paths = maps.Clone(facts.Ledger.Paths)
 	for path, before := range facts.Ledger.Paths {
 		before.Content = nil

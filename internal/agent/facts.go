@@ -48,7 +48,7 @@ func (g *gatherer) system(ctx context.Context) error {
 
 // own is what the agent knows of itself.
 func (g *gatherer) own(ctx context.Context) error {
-	sum, err := g.agent.sum(ctx)
+	sum, err := g.sum(ctx)
 	if err != nil {
 		return err
 	}

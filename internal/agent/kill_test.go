@@ -44,8 +44,8 @@ func (k *killer) watch(r *rig) {
 	})
 }
 
-// comparable leaves out what differs between two runs for good reasons: keys, and what the agent notes for itself.
-func comparable(s fake.Snapshot) fake.Snapshot {
+// withoutChance leaves out what differs between two runs for good reasons: keys, and what the agent notes for itself.
+func withoutChance(s fake.Snapshot) fake.Snapshot {
 	for path, file := range s.Files {
 		switch {
 		case nodespec.Within(path, nodespec.AgentRoot):
@@ -75,7 +75,7 @@ func TestConfigurationKilledAnywhere(t *testing.T) {
 	whole.watch(reference)
 	reference.configure()
 	reference.awaitSettled()
-	want := comparable(reference.Snapshot())
+	want := withoutChance(reference.Snapshot())
 	if whole.seen < 60 {
 		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
 	}
@@ -91,7 +91,7 @@ func TestConfigurationKilledAnywhere(t *testing.T) {
 				t.Fatal("nothing was killed: this run has fewer changes")
 			}
 			t.Log("killed before " + k.at)
-			compare(t, want, comparable(r.Snapshot()))
+			compare(t, want, withoutChance(r.Snapshot()))
 			if n := r.Journal().Count(fake.KindReboot); n != 1 {
 				t.Errorf("%d restarts", n)
 			}

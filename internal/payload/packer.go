@@ -76,7 +76,11 @@ func (k *Packer) Packed(ctx context.Context, sums []string) (*Archive, error) {
 		if r.Err != nil {
 			return nil, r.Err
 		}
-		return r.Val.(*Archive), nil
+		archive, ok := r.Val.(*Archive)
+		if !ok {
+			return nil, fmt.Errorf("pack %d payload files: got %T", len(sums), r.Val)
+		}
+		return archive, nil
 	}
 }
 
@@ -90,7 +94,7 @@ func (k *Packer) kept(set string) *Archive {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for e := k.recent.Front(); e != nil; e = e.Next() {
-		if archive := e.Value.(*Archive); archive.set == set {
+		if archive, ok := e.Value.(*Archive); ok && archive.set == set {
 			k.recent.MoveToFront(e)
 			return archive
 		}

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -24,7 +27,15 @@ type Step struct {
 }
 
 // Operation is one of the operation types of this package.
-type Operation interface{ operation() }
+type Operation interface {
+	// target is what the operation is done to; it holds no secret.
+	target() string
+}
+
+// Name is the name of the step that does an operation: its kind and its target.
+func Name(operation Operation) string {
+	return strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T", operation), "plan.") + " " + operation.target())
+}
 
 // The operations. Each is safe to do again after it was cut off in the middle.
 type (
@@ -82,26 +93,26 @@ type (
 	RestoreService struct{ Service host.Service }
 )
 
-func (EnableFeature) operation()      {}
-func (DisableFeature) operation()     {}
-func (SetHostName) operation()        {}
-func (Reboot) operation()             {}
-func (MakeDirectory) operation()      {}
-func (InstallRelease) operation()     {}
-func (WriteFile) operation()          {}
-func (MakeLink) operation()           {}
-func (SetEnvironment) operation()     {}
-func (SetFirewallRule) operation()    {}
-func (DeleteFirewallRule) operation() {}
-func (RequestCertificate) operation() {}
-func (InstallCertificate) operation() {}
-func (ConfigureService) operation()   {}
-func (StartService) operation()       {}
-func (StopService) operation()        {}
-func (DeleteService) operation()      {}
-func (AwaitNetwork) operation()       {}
-func (CreateEndpoint) operation()     {}
-func (DeleteNetwork) operation()      {}
-func (KillProcess) operation()        {}
-func (RemovePath) operation()         {}
-func (RestoreService) operation()     {}
+func (o EnableFeature) target() string      { return o.Feature }
+func (o DisableFeature) target() string     { return o.Feature }
+func (o SetHostName) target() string        { return o.HostName }
+func (Reboot) target() string               { return "" }
+func (o MakeDirectory) target() string      { return o.Directory.Path }
+func (o InstallRelease) target() string     { return o.Release.Component }
+func (o WriteFile) target() string          { return o.File.Path }
+func (o MakeLink) target() string           { return o.Link.Path }
+func (o SetEnvironment) target() string     { return o.Name }
+func (o SetFirewallRule) target() string    { return o.Rule.Name }
+func (o DeleteFirewallRule) target() string { return o.Rule }
+func (o RequestCertificate) target() string { return o.Identity.CommonName }
+func (o InstallCertificate) target() string { return o.Identity.CommonName }
+func (o ConfigureService) target() string   { return o.Service.Name }
+func (o StartService) target() string       { return o.Service }
+func (o StopService) target() string        { return o.Service }
+func (o DeleteService) target() string      { return o.Service }
+func (o AwaitNetwork) target() string       { return o.Network }
+func (o CreateEndpoint) target() string     { return o.Name }
+func (o DeleteNetwork) target() string      { return o.Network }
+func (o KillProcess) target() string        { return o.Process.Name }
+func (o RemovePath) target() string         { return o.Path }
+func (o RestoreService) target() string     { return o.Service.Name }

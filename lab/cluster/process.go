@@ -69,7 +69,7 @@ func (p *process) waitForFile(ctx context.Context, path string) error {
 		select {
 		case <-ticker.C:
 		case <-p.done:
-			return fmt.Errorf("the control plane ended while it booted: %v; its log ends with:\n%s", p.err, p.tail())
+			return fmt.Errorf("the control plane ended while it booted: %w; its log ends with:\n%s", p.err, p.tail())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the control plane: %w; its log ends with:\n%s", context.Cause(ctx), p.tail())
 		}

@@ -39,7 +39,7 @@ func (s *standIns) approveServing(ctx context.Context, name string) error {
 	}
 	csr, err := parseRequest(request)
 	if err != nil {
-		return nil // Nothing that the approver could do about it.
+		return nil //nolint:nilerr // Nothing that the approver could do about it.
 	}
 	if csr.Subject.CommonName != request.Spec.Username || !slices.Equal(csr.Subject.Organization, []string{"system:nodes"}) {
 		return nil
@@ -66,7 +66,7 @@ func (s *standIns) approveOVN(ctx context.Context, name string) error {
 	}
 	csr, err := parseRequest(request)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // Nothing that the approver could do about it.
 	}
 	node, ok := strings.CutPrefix(csr.Subject.CommonName, "system:ovn-node:")
 	if !ok || !slices.Equal(csr.Subject.Organization, []string{"system:ovn-nodes"}) {

@@ -70,7 +70,7 @@ func (e Executable) appendBlock(content []byte, block int) []byte {
 	}
 	start := len(content)
 	content = append(content, make([]byte, noiseBytes)...)
-	rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(content[start:])
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(seed))).Read(content[start:]) // never fails
 	for len(content) < start+blockBytes {
 		content = append(content, "This program cannot be run in DOS mode, nor outside of the lab.\r\n"...)
 	}

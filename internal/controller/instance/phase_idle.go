@@ -65,7 +65,7 @@ func notReadySince(node *corev1.Node) (time.Time, string) {
 
 // released tells whether the node was handed to the scheduler before.
 func (s *scope) released(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name && !hasTaint(node, v1alpha1.TaintNotReady)
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name && !unproven(node)
 }
 
 // changePending tells whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
@@ -89,9 +89,10 @@ func (s *scope) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-func hasTaint(node *corev1.Node, key string) bool {
+// unproven tells whether a Node has our start-up taint: it was not checked to work yet.
+func unproven(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == key {
+		if taint.Key == v1alpha1.TaintNotReady {
 			return true
 		}
 	}

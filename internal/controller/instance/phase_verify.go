@@ -66,7 +66,7 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	if o != nil {
 		return o
 	}
-	first := hasTaint(node, v1alpha1.TaintNotReady)
+	first := unproven(node)
 	if err := s.markNode(ctx, node); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}

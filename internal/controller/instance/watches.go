@@ -55,7 +55,7 @@ func nodeChanged() predicate.Funcs {
 			if !ok || !ok2 {
 				return false
 			}
-			return isReady(before) != isReady(after) || hasTaint(before, v1alpha1.TaintNotReady) != hasTaint(after, v1alpha1.TaintNotReady) ||
+			return isReady(before) != isReady(after) || unproven(before) != unproven(after) ||
 				watched(before) != watched(after)
 		},
 	}

@@ -47,13 +47,13 @@ func (t *podTable) run(ctx context.Context) {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = selector }))
 	informer := factory.Core().V1().Pods().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.update(ctx, object.(*corev1.Pod), false) },
-		UpdateFunc: func(_, object any) { t.update(ctx, object.(*corev1.Pod), false) },
+		AddFunc:    func(object any) { t.told(ctx, object, false) },
+		UpdateFunc: func(_, object any) { t.told(ctx, object, false) },
 		DeleteFunc: func(object any) {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			t.update(ctx, object.(*corev1.Pod), true)
+			t.told(ctx, object, true)
 		},
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone
 	case gone:
 		return done, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	case pod.DeletionTimestamp != nil:
-		return t.end(ctx, w, pod)
+		return t.end(ctx, pod)
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return untilNews, t.k.Runtime.StopPod(ctx, runtimePod(pod))
 	}
@@ -191,8 +191,15 @@ func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone
 	return untilNews, t.patchStatus(ctx, pod, runningStatus(pod, t.k.config.nodeIP, address, fresh, t.k.Clock.Now()))
 }
 
+// told passes on what the informer says of a pod.
+func (t *podTable) told(ctx context.Context, object any, gone bool) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		t.update(ctx, pod, gone)
+	}
+}
+
 // end lets the containers take their time, at most the grace period, and then takes the pod away.
-func (t *podTable) end(ctx context.Context, w *podWorker, pod *corev1.Pod) (time.Duration, error) {
+func (t *podTable) end(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	asked := pod.DeletionTimestamp.Add(-time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
 	if left := t.stopTime(pod) - t.k.Clock.Since(asked); left > 0 && pod.Status.Phase == corev1.PodRunning {
 		return left, nil
