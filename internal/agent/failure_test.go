@@ -2,9 +2,14 @@ package agent_test
 
 import (
 	"bytes"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -66,6 +71,35 @@ func TestServiceThatEndsAtOnce(t *testing.T) {
 	})
 	line, _ := r.apply(spec)
 	r.fails(line, verb.ReasonServiceFailed, "containerd", "exit code 2", `C:\var\log\containerd`)
+}
+
+func TestNetworkThatNobodyMakes(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	args := r.send(r.full())
+	r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork)) // hybrid-overlay-node makes it only when it starts
+	ticking := clocktesting.NewFakeClock(time.Now())
+	r.clock = ticking
+	answer := make(chan verb.Line)
+	go func() {
+		line, _ := r.run(append([]string{"apply"}, args...)...)
+		answer <- line
+	}()
+	for began := ticking.Now(); ; {
+		select {
+		case line := <-answer:
+			r.fails(line, verb.ReasonStepFailed, "AwaitNetwork", hnsNetwork, podSubnet, "5m0s")
+			if waited := ticking.Since(began); waited < agent.LimitNetwork || waited > agent.LimitNetwork+agent.PollInterval {
+				t.Errorf("after %s", waited)
+			}
+			return
+		default:
+			if ticking.HasWaiters() {
+				ticking.Step(agent.PollInterval)
+			}
+			runtime.Gosched()
+		}
+	}
 }
 
 func TestDamagedPayload(t *testing.T) {

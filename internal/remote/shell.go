@@ -66,9 +66,10 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 }
 
 // blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the reason is
-// AgentDidNotStart, and the message quotes Windows.
+// AgentDidNotStart, and the message quotes Windows. Access is denied counts: the user could write the program, so something else
+// keeps him from running it.
 var blockedTexts = []string{
-	"blocked by group policy", "virus or potentially unwanted", "blocked by your administrator", "has been blocked", "application control policy",
+	"access is denied", "blocked by group policy", "virus or potentially unwanted", "blocked by your administrator", "has been blocked", "application control policy",
 }
 
 func isBlocked(output string) bool {

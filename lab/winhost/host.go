@@ -92,7 +92,7 @@ func (h *Host) Machine() *fake.Machine { return h.machine }
 // Start installs the server on the machine: its host key and key files are written, and it listens as soon as the machine runs,
 // now and after each boot, until Stop or the end of ctx.
 func (h *Host) Start(ctx context.Context) error {
-	if err := offerNoExtensions(); err != nil {
+	if err := limitExtensions(); err != nil {
 		return fmt.Errorf("set up SFTP: %w", err)
 	}
 	if err := h.writeKeys(); err != nil {

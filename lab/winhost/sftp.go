@@ -15,9 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// offerNoExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. The library has one
-// setting for all servers of the process.
-var offerNoExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions() })
+// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. The free space of a volume is
+// told by OpenSSH for Windows. The library has one setting for all servers of the process.
+var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
 // serveFiles serves the drive by SFTP until the client has enough.
 func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string) error {
@@ -148,6 +148,21 @@ func (f *files) Filecmd(request *sftp.Request) error {
 		return status(f.setAttributes(request, path))
 	}
 	return sftp.ErrSSHFxOpUnsupported
+}
+
+// clusterBytes is the cluster size of NTFS.
+const clusterBytes = 4 << 10
+
+// StatVFS implements sftp.StatVFSFileCmder: what the volume has room for.
+func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
+	if _, err := f.drive.Stat(windowsPath(request.Filepath)); err != nil {
+		return nil, status(err)
+	}
+	size, free := f.drive.Space()
+	return &sftp.StatVFS{
+		Bsize: clusterBytes, Frsize: clusterBytes, Blocks: uint64(size) / clusterBytes, //nolint:gosec // no size is negative
+		Bfree: uint64(free) / clusterBytes, Bavail: uint64(free) / clusterBytes, Namemax: 259, //nolint:gosec // as above
+	}, nil
 }
 
 // PosixRename refuses the extension that was not offered.

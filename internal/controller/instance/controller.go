@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -73,11 +74,13 @@ type phase struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	instance := &v1alpha1.WindowsInstance{}
 	// Not from the cache: the status is this controller's memory, and must hold what the last reconcile wrote.
-	if err := r.Live.Get(ctx, request.NamespacedName, instance); err != nil {
-		r.sessions.drop(request.Name)
-		r.gateHolder.release(request.Name)
-		r.Hosts.Close(request.Name)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err = r.Live.Get(ctx, request.NamespacedName, instance)
+	if apierrors.IsNotFound(err) {
+		r.forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
 	s := r.newScope(instance)
 	defer func() {
@@ -100,6 +103,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	}
 	s.session.attempts = 0
 	return ctrl.Result{}, nil
+}
+
+// forget drops what is held in memory for an instance that is gone.
+func (r *Reconciler) forget(name string) {
+	r.sessions.drop(name)
+	r.gateHolder.release(name)
+	r.Hosts.Close(name)
 }
 
 // phases are the table of contents of this package.
@@ -139,6 +149,9 @@ func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) (ctrl.Result, er
 	if o.done {
 		s.session.attempts = 0
 		return ctrl.Result{RequeueAfter: o.after}, nil
+	}
+	if (o.act || !o.waiting) && o.reason != s.before {
+		s.emit(stopped(s.instance, o))
 	}
 	logger := log.FromContext(ctx).WithValues("phase", o.phase, "reason", o.reason)
 	if o.waiting {

@@ -1,13 +1,13 @@
 package instance
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // instanceEvent is one Kubernetes event on a WindowsInstance, made by the constructors below and nowhere else.
@@ -18,8 +18,20 @@ type instanceEvent struct {
 	message                   string
 }
 
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
 func (r *Reconciler) emit(e instanceEvent) {
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
+	note := e.message
+	if len(note) > longestNote {
+		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
+	}
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
+}
+
+// stopped tells what keeps an instance from going on.
+func stopped(instance *v1alpha1.WindowsInstance, o *obstacle) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, o.reason, o.phase, o.message + " " + o.next}
 }
 
 func hostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) instanceEvent {
@@ -44,10 +56,6 @@ func certificateIssued(instance *v1alpha1.WindowsInstance, node string) instance
 		"The kubelet's certificate for system:node:" + node + " was signed for the request that came over the pinned connection."}
 }
 
-func certificateRefused(instance *v1alpha1.WindowsInstance, message string) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeWarning, "CertificateRequestRefused", "Sign", message}
-}
-
 func nodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
 	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeJoined", "Join",
 		"Node " + node.Name + " is registered. It takes pods once it was checked to work."}
@@ -56,14 +64,6 @@ func nodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceE
 func nodeReady(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) instanceEvent {
 	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeReady", "Release",
 		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() + " after the host was listed."}
-}
-
-func stepFailed(instance *v1alpha1.WindowsInstance, failure *verb.Failure) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeWarning, string(failure.Reason), "RunAgent", failure.Error()}
-}
-
-func hostFailed(instance *v1alpha1.WindowsInstance, o *obstacle) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeWarning, o.reason, "Connect", o.message}
 }
 
 func nodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {

@@ -71,13 +71,11 @@ func (s *scope) hostObstacle(condition string, err error) *obstacle {
 		o.reason = string(failure.Reason)
 		// The agent's facts may have changed with what it did before it failed.
 		s.session.applied = ""
-		s.emit(stepFailed(s.instance, failure))
 	case errors.As(err, &failed):
 		o.reason = string(failed.Reason)
 		o.message, o.next = messageAndNext(err, failed)
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)
-		s.emit(hostFailed(s.instance, o))
 	default:
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
@@ -24,7 +25,7 @@ func (r *Reconciler) checkEntry(_ context.Context, s *scope) *obstacle {
 		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + s.Namespace + ": <IPv4 address or DNS name>: username=<user>."
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, waiting: true,
+		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, waiting: true, act: true,
 		message: err.Error(), next: next,
 	}
 }
@@ -44,7 +45,7 @@ func (r *Reconciler) readKey(ctx context.Context, s *scope) *obstacle {
 		return nil
 	}
 	o := &obstacle{
-		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonPrivateKeyInvalid, waiting: true,
+		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonPrivateKeyInvalid, waiting: true, act: true,
 		message: err.Error(), next: keys.Remedy(r.Namespace),
 	}
 	switch {
@@ -60,8 +61,9 @@ func (r *Reconciler) readKey(ctx context.Context, s *scope) *obstacle {
 func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
 	facts, err := r.Cluster.Current()
 	if err != nil {
+		var fault *cluster.Error
 		return &obstacle{
-			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true,
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true, act: errors.As(err, &fault),
 			message: "The cluster's configuration cannot be used: " + err.Error(),
 			next:    "The operator goes on as soon as the named object is in order.",
 		}

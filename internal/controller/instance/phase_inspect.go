@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
+
+// supportRecheck is how often a host that is not supported is asked again: it may have been updated.
+const supportRecheck = 10 * time.Minute
 
 // inspect brings the agent and asks it what the host is, once for each connection.
 func (r *Reconciler) inspect(ctx context.Context, s *scope) *obstacle {
@@ -71,7 +75,7 @@ func (r *Reconciler) checkSupport(_ context.Context, s *scope) *obstacle {
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionSupported, reason: decision.Reason, waiting: true,
+		condition: v1alpha1.ConditionSupported, reason: decision.Reason, waiting: true, act: true, after: supportRecheck,
 		message: decision.Message, next: "The host is left as it is. Use a supported Windows version and network, or take the host out of its source.",
 	}
 }

@@ -59,7 +59,6 @@ func (s *scope) issueCertificate(ctx context.Context) *obstacle {
 	request := []byte(s.session.facts.Identity.Request)
 	decision := policy.KubeletClientRequest(request, s.nodeName())
 	if !decision.Allowed {
-		s.emit(certificateRefused(s.instance, decision.Message))
 		return &obstacle{
 			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, message: decision.Message,
 			next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",

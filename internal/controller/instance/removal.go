@@ -114,6 +114,11 @@ func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 		return rebootObstacle()
 	}
 	s.instance.Status.Host = hostStatus(s.session.facts)
+	// From here on the host is no longer what it was brought to, also when its entry comes back.
+	s.instance.Status.SpecDigest = ""
+	if err := s.patchStatus(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "note that the host is being given back", err)
+	}
 	line, err := s.run(ctx, verb.Remove)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
@@ -180,7 +185,6 @@ func (r *Reconciler) deleteInstance(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
 	}
 	s.deleted = true
-	r.sessions.drop(s.instance.Name)
-	r.Hosts.Close(s.instance.Name)
+	r.forget(s.instance.Name)
 	return nil
 }

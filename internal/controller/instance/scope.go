@@ -22,6 +22,8 @@ type scope struct {
 	connection *remote.Connection
 	session    *session
 
+	// before is the summary that the reconcile began with. An event is told when it changes, and not at each attempt.
+	before string
 	// passed are the conditions that this reconcile found true, with their reasons.
 	passed map[string]metav1.Condition
 	// obstacle is what stopped the reconcile; nil when nothing did.
@@ -42,6 +44,8 @@ type obstacle struct {
 	next    string
 	// waiting is for something that is on its way; otherwise it is a failure, retried with growing delays.
 	waiting bool
+	// act means that it ends only when an administrator does something.
+	act bool
 	// done means that there is no obstacle: nothing is to be done.
 	done bool
 	// after is when to look again at the latest; zero waits for an event (or the retry delay).
@@ -55,6 +59,7 @@ func (r *Reconciler) newScope(instance *v1alpha1.WindowsInstance) *scope {
 		instance:   instance,
 		original:   instance.DeepCopy(),
 		session:    r.sessions.of(instance.Name),
+		before:     instance.Status.Summary,
 		passed:     map[string]metav1.Condition{},
 	}
 }

@@ -37,6 +37,13 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
+// Space is the size of C: and how much of it is free, in bytes.
+func (d *Drive) Space() (size, free int64) {
+	d.machine.lock()
+	defer d.machine.unlock()
+	return max(0, d.machine.drive.capacity), d.machine.drive.free()
+}
+
 // Stat describes an entry, links not followed.
 func (d *Drive) Stat(path string) (info host.FileInfo, err error) {
 	err = d.locked("stat", path, func(drive *drive) error { info, err = drive.stat(path); return err })

@@ -1,0 +1,155 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// A boundary is a place between two steps, named in the words of what was done last ("on the wire: …", "API: …") or is done next
+// ("agent: …"), the same for every host.
+
+// changing are the operations that change a machine. A kill between two others is as one before the next of these.
+var changing = map[string]bool{
+	"Files.Write": true, "Files.Remove": true, "Tree.MakeDirectory": true, "Tree.Symlink": true, "Tree.Rename": true,
+	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
+	"Features.Enable": true, "Features.Disable": true, "System.SetHostName": true, "Power.Reboot": true,
+	"Environment.Set": true, "Environment.Unset": true, "Firewall.SetRule": true, "Firewall.DeleteRule": true,
+	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true,
+}
+
+var (
+	digests = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{12}\b`)
+	varying = regexp.MustCompile(`\.partial-[0-9a-f]+|lock\.json\.\d+|kubelet-client-\d{4}[-0-9.]*\d`)
+	specs   = regexp.MustCompile(`spec-([0-9a-f]{12})`)
+)
+
+// general takes out of a text what differs from host to host and from run to run.
+func general(text string) string {
+	text = varying.ReplaceAllStringFunc(text, func(found string) string {
+		return strings.TrimRight(found, "0123456789abcdef-.") + "…"
+	})
+	return digests.ReplaceAllString(text, "…")
+}
+
+// stage tells the parts of a configuration apart in which the same is done again.
+func stage(machine *fake.Machine) string {
+	if machine.Journal().Count(fake.KindReboot) > 0 {
+		return "after a restart, "
+	}
+	return ""
+}
+
+// agentBoundary is before an operation of a verb; empty for all others.
+func agentBoundary(machine *fake.Machine, o fake.Operation) string {
+	if o.Process.Service != "" || !strings.HasSuffix(o.Process.Path, "wicd.exe") || !changing[o.Interface+"."+o.Method] {
+		return ""
+	}
+	return general(fmt.Sprintf("%sagent: %s, before %s", stage(machine), o.Process.Args[0], o))
+}
+
+// hostWatch follows what the host's SSH server does.
+type hostWatch struct {
+	host  *rig.Host
+	seen  int
+	specs []string
+}
+
+// news are the boundaries since the last call: what the SSH server has done for the operator.
+func (w *hostWatch) news() []string {
+	journal := w.host.Machine().Journal()
+	index, before := 0, stage(w.host.Machine())
+	entries := journal.Entries(func(e fake.Entry) bool {
+		index++
+		return index > w.seen && e.PID == 0
+	})
+	w.seen = index
+	var labels []string
+	for _, e := range entries {
+		switch e.Kind {
+		case fake.KindWrite, fake.KindFile, winhost.KindCommand:
+			labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
+		case fake.KindConnection, fake.KindSFTP:
+			labels = append(labels, before+"on the wire: "+string(e.Kind))
+		case winhost.KindLogin:
+			labels = append(labels, before+"on the wire: login")
+		}
+	}
+	return labels
+}
+
+// numberSpecs tells the specs of a host apart by their order.
+func (w *hostWatch) numberSpecs(text string) string {
+	return specs.ReplaceAllStringFunc(text, func(found string) string {
+		if !slices.Contains(w.specs, found) {
+			w.specs = append(w.specs, found)
+		}
+		return fmt.Sprintf("spec-%d", slices.Index(w.specs, found)+1)
+	})
+}
+
+// apiBoundaries are after a request that changed something in the API; none for reads, events and mere progress.
+func apiBoundaries(request *http.Request) []string {
+	kind := regexp.MustCompile(`/(windowsinstances|nodes|certificatesigningrequests)(/[^/]+)?(/[a-z]+)?$`).FindStringSubmatch(request.URL.Path)
+	if request.Method == http.MethodGet || kind == nil {
+		return nil
+	}
+	what := "API: " + request.Method + " " + kind[1] + kind[3]
+	if request.Method != http.MethodPatch {
+		return []string{what}
+	}
+	var labels []string
+	for _, part := range patched(request) {
+		labels = append(labels, what+" "+part)
+	}
+	return labels
+}
+
+// patched are the parts of an object that a patch sets, as far as each configuration must set them.
+func patched(request *http.Request) []string {
+	if request.GetBody == nil {
+		return []string{""}
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return nil
+	}
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil
+	}
+	var patch struct {
+		Metadata struct{ Annotations map[string]any }
+		Spec     map[string]any
+		Status   struct {
+			HostKey, NodeRef, SpecDigest any
+			Summary                      string
+		}
+	}
+	if json.Unmarshal(data, &patch) != nil {
+		return nil
+	}
+	var parts []string
+	add := func(name string, there bool) {
+		if there {
+			parts = append(parts, name)
+		}
+	}
+	add("annotations", len(patch.Metadata.Annotations) > 0)
+	for name := range patch.Spec {
+		add("spec."+name, true)
+	}
+	add("status.hostKey", patch.Status.HostKey != nil)
+	add("status.nodeRef", patch.Status.NodeRef != nil)
+	add("status.specDigest", patch.Status.SpecDigest != nil)
+	add("status.summary "+patch.Status.Summary, slices.Contains([]string{"Rebooting", "Ready"}, patch.Status.Summary))
+	return parts
+}

@@ -1,0 +1,37 @@
+package test
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// How fast time passes for operators and hosts: retries that take seconds are not waited for.
+const (
+	tick     = 50 * time.Millisecond
+	tickStep = 500 * time.Millisecond
+)
+
+// fastClock is a clock that runs until the test ends, and stands still while frozen says so.
+func fastClock(t *testing.T, frozen func() bool) *clocktesting.FakeClock {
+	clock := clocktesting.NewFakeClock(time.Now())
+	ended, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				if !frozen() {
+					clock.Step(tickStep)
+				}
+			case <-ended:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(ended); <-stopped })
+	return clock
+}
