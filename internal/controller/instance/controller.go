@@ -97,6 +97,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if obstacle == nil {
 			continue
 		}
+		if ctx.Err() != nil {
+			// The operator ends. What was cut off by that is no failure, and the next operator looks for itself.
+			s.silent = true
+			return ctrl.Result{}, nil
+		}
 		obstacle.phase = phase.name
 		s.obstacle = obstacle
 		return r.whenBlocked(ctx, s)

@@ -184,7 +184,7 @@ func (r *Reconciler) deleteInstance(ctx context.Context, s *scope) *obstacle {
 	if err := r.Client.Delete(ctx, s.instance, preconditions); client.IgnoreNotFound(err) != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
 	}
-	s.deleted = true
+	s.silent = true
 	r.forget(s.instance.Name)
 	return nil
 }

@@ -28,8 +28,8 @@ type scope struct {
 	passed map[string]metav1.Condition
 	// obstacle is what stopped the reconcile; nil when nothing did.
 	obstacle *obstacle
-	// deleted is true when the object is gone and has no status to write.
-	deleted bool
+	// silent is true when no status is to be written: the object is gone, or the operator ends.
+	silent bool
 	retryAt time.Time
 }
 

@@ -27,7 +27,7 @@ var way = [...]string{
 
 // writeStatus computes the whole status and writes it if it differs.
 func (s *scope) writeStatus(ctx context.Context) error {
-	if s.deleted {
+	if s.silent {
 		return nil
 	}
 	status := &s.instance.Status
