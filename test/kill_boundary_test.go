@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -58,13 +59,24 @@ func agentBoundary(machine *fake.Machine, o fake.Operation) string {
 
 // hostWatch follows what the host's SSH server does.
 type hostWatch struct {
-	host  *rig.Host
+	host *rig.Host
+
+	mu    sync.Mutex
 	seen  int
 	specs []string
 }
 
+// reset forgets what was done for others before.
+func (w *hostWatch) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = len(w.host.Machine().Journal().Entries(nil))
+}
+
 // news are the boundaries since the last call: what the SSH server has done for the operator.
 func (w *hostWatch) news() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	journal := w.host.Machine().Journal()
 	index, before := 0, stage(w.host.Machine())
 	entries := journal.Entries(func(e fake.Entry) bool {

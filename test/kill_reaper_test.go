@@ -1,17 +1,18 @@
 package test
 
 import (
+	"context"
 	"errors"
-	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"context"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
@@ -25,7 +26,8 @@ var errStruck = errors.New("killed by the test")
 // the operator dies under all of them at once, and another takes its place.
 type reaper struct {
 	*testing.T
-	rig *rig.Rig
+	rig     *rig.Rig
+	watches map[string]*hostWatch // by what windows-instances lists the host as
 
 	mu       sync.Mutex
 	table    map[string]bool // boundaries, and whether an operator was killed there
@@ -51,29 +53,33 @@ func (l *life) ended() bool {
 	}
 }
 
-func newReaper(t *testing.T, r *rig.Rig) *reaper {
-	k := &reaper{T: t, rig: r, table: map[string]bool{}, standing: map[string]bool{}, arrived: make(chan struct{}, 1)}
-	for _, h := range r.Hosts() {
-		k.watch(h)
-	}
-	return k
+func newReaper(t *testing.T) *reaper {
+	return &reaper{T: t, table: map[string]bool{}, standing: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
 }
 
-// watch has the agent of a host stand still at boundaries. Where verbs die with their sessions, the kill comes exactly there; where
+// attach has the agents of all hosts stand still at boundaries. Where verbs die with their sessions, the kill comes exactly there; where
 // they live on, the agent goes on alone.
-func (k *reaper) watch(h *rig.Host) {
-	h.Machine().OnOperation(func(o fake.Operation) error {
-		label := agentBoundary(h.Machine(), o)
-		if label == "" || !k.stand(nil, h.Options.Name, label) || survives(h) {
-			return nil
+func (k *reaper) attach(r *rig.Rig) {
+	k.rig = r
+	for _, h := range r.Hosts() {
+		listed, _ := h.Entry()
+		k.watches[listed] = &hostWatch{host: h}
+		if survives(h) {
+			h.Inject(winhost.VerbSurvivesSession, winhost.Parameters{})
 		}
-		ctx, cancel := context.WithTimeout(k.Context(), limit)
-		defer cancel()
-		if err := h.Machine().WaitFor(ctx, func(*fake.Machine) bool { return !o.Process.Alive() }); err != nil {
-			k.Errorf("%s: the verb did not die with its session: %v", label, err)
-		}
-		return errStruck
-	})
+		h.Machine().OnOperation(func(o fake.Operation) error {
+			label := agentBoundary(h.Machine(), o)
+			if label == "" || !k.stand(nil, h.Options.Name, label) || survives(h) {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(k.Context(), limit)
+			defer cancel()
+			if err := h.Machine().WaitFor(ctx, func(*fake.Machine) bool { return !o.Process.Alive() }); err != nil {
+				k.Errorf("%s: the verb did not die with its session: %v", label, err)
+			}
+			return errStruck
+		})
+	}
 }
 
 // survives tells whether verbs of the host live on without their session: every second host's do.
@@ -90,11 +96,12 @@ func (k *reaper) start() {
 			if l.ended() {
 				return nil, errStruck
 			}
+			watch := k.watchOf(address)
 			conn, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
-			return &mortalConn{Conn: conn, reaper: k, life: l, watch: k.watchOf(address)}, nil
+			return &mortalConn{Conn: conn, reaper: k, life: l, watch: watch}, nil
 		}
 	})
 	if err != nil {
@@ -107,14 +114,12 @@ func (k *reaper) start() {
 	k.lives++
 }
 
+// watchOf is what follows the host that is dialled, from now on.
 func (k *reaper) watchOf(address string) *hostWatch {
 	name, _, _ := strings.Cut(address, ":")
-	for _, h := range k.rig.Hosts() {
-		if listed, _ := h.Entry(); listed == name {
-			return &hostWatch{host: h, seen: len(h.Machine().Journal().Entries(nil))}
-		}
-	}
-	return nil
+	w := k.watches[name]
+	w.reset()
+	return w
 }
 
 // stand stands at the first boundary that is not used up, until the operator dies; without one it returns false at once. A nil life
@@ -191,19 +196,6 @@ func (k *reaper) frozen() bool {
 	return len(k.standing) > 0
 }
 
-// left are the boundaries that nobody was killed at.
-func (k *reaper) left() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var labels []string
-	for label, used := range k.table {
-		if !used {
-			labels = append(labels, label)
-		}
-	}
-	return labels
-}
-
 // mortalAPI is the way to the API server.
 type mortalAPI struct {
 	*reaper
@@ -221,8 +213,7 @@ func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if a.stand(a.life, request.URL.Path, apiBoundaries(request)...) || a.life.ended() {
-		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 0)) // nobody reads it
-		_ = response.Body.Close()
+		_ = response.Body.Close() // nobody reads it
 		return nil, errStruck
 	}
 	return response, nil
@@ -242,7 +233,7 @@ func (c *mortalConn) Read(b []byte) (int, error) {
 	if c.life.ended() {
 		return 0, errStruck
 	}
-	if c.watch != nil && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
+	if c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
 		return 0, errStruck
 	}
 	return n, err
@@ -256,11 +247,54 @@ func (c *mortalConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// mend makes verbs of every second host live on without their session.
-func surviveSessions(r *rig.Rig) {
-	for _, h := range r.Hosts() {
-		if survives(h) {
-			h.Inject(winhost.VerbSurvivesSession, winhost.Parameters{})
+
+// learn enters the boundaries that an undisturbed operator comes to while it does the work.
+func (k *reaper) learn(work func()) {
+	k.Helper()
+	k.setLearning(true)
+	k.start()
+	work()
+	if err := k.life.operator.Stop(); err != nil {
+		k.Fatal(err)
+	}
+	k.setLearning(false)
+}
+
+func (k *reaper) setLearning(learning bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.learning = learning
+}
+
+// runUntil kills operators until the work is done.
+func (k *reaper) runUntil(work func(context.Context) error) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.Context(), killLimit)
+	defer cancel()
+	done := make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		err = work(ctx)
+	}()
+	k.run(done)
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// allVisited checks that there are as many boundaries as there must be, and that an operator was killed at each.
+func (k *reaper) allVisited(atLeast int) {
+	k.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.table) < atLeast {
+		k.Errorf("only %d boundaries are known, want %d", len(k.table), atLeast)
+	}
+	for _, label := range slices.Sorted(maps.Keys(k.table)) {
+		if !k.table[label] {
+			k.Errorf("nobody was killed at: %s", label)
 		}
 	}
+	k.Logf("%d boundaries, %d operators", len(k.table), k.lives)
 }

@@ -46,6 +46,7 @@ func (s *scope) progress(ctx context.Context, name string, index, of int, detail
 	}
 	s.session.lastProgress = now
 	s.instance.Status.Summary = v1alpha1.ReasonInProgress
+	s.instance.Status.NextAction = "The operator waits for the step " + name + " on the host."
 	if err := s.patchStatus(ctx); err != nil {
 		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
@@ -32,6 +33,9 @@ const (
 // join gets the kubelet its certificate and binds the Node that it registers.
 func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
 	if slices.Contains(s.session.left.Needs, nodespec.NeedCertificate) {
+		if o := s.tellLostCertificate(ctx); o != nil {
+			return o
+		}
 		if o := s.issueCertificate(ctx); o != nil {
 			return o
 		}
@@ -52,6 +56,31 @@ func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
 	}
 	s.pass(v1alpha1.ConditionJoined, "The kubelet has its certificate and registered Node "+node.Name+".")
 	return nil
+}
+
+// tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than the life of its
+// own, or lost the file.
+func (s *scope) tellLostCertificate(ctx context.Context) *obstacle {
+	if s.instance.Status.SpecDigest == "" {
+		return nil
+	}
+	lost := &obstacle{
+		phase: "join", condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateExpired, waiting: true,
+		message: lostCertificate(s.session.facts.Identity.Current),
+		next:    "The operator has a new certificate signed for the key that the host has made, and sends it over the pinned connection.",
+	}
+	s.emit(stopped(s.instance, lost))
+	if err := s.show(ctx, lost); err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "say that the kubelet's certificate is lost", err)
+	}
+	return nil
+}
+
+func lostCertificate(current *plan.CertificateFacts) string {
+	if current == nil {
+		return "The kubelet's certificate is no longer on the host."
+	}
+	return "The kubelet's certificate for " + current.CommonName + " was valid until " + current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
 // issueCertificate signs the request that came over the pinned connection, and sends the certificate back with the spec.

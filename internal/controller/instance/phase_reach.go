@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -26,6 +27,9 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 	target, err := s.target(ctx)
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionReachable, "find the pinned host key", err)
+	}
+	if err := s.announceContact(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
 	}
 	connection, err := r.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError
@@ -52,6 +56,17 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionReachable, "pin the host key", err)
 	}
 	return nil
+}
+
+// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found last.
+func (s *scope) announceContact(ctx context.Context) error {
+	if meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionReachable) != nil || s.instance.Status.Summary != "" {
+		return nil
+	}
+	s.instance.Status.Summary = v1alpha1.ReasonInProgress
+	s.instance.Status.NextAction = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.",
+		s.instance.Spec.Address, remote.DefaultDialLimit+remote.DefaultHandshakeLimit)
+	return s.patchStatus(ctx)
 }
 
 // accepts tells whether an administrator has accepted exactly this changed host key.

@@ -29,7 +29,7 @@ type scope struct {
 	// obstacle is what stopped the reconcile; nil when nothing did.
 	obstacle *obstacle
 	// silent is true when no status is to be written: the object is gone, or the operator ends.
-	silent bool
+	silent  bool
 	retryAt time.Time
 }
 

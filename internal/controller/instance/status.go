@@ -42,6 +42,12 @@ func (s *scope) writeStatus(ctx context.Context) error {
 	return s.patchStatus(ctx)
 }
 
+// show writes an obstacle that this very reconcile is about to clear away.
+func (s *scope) show(ctx context.Context, o *obstacle) error {
+	summarize(&s.instance.Status, s.passed, o, s.instance.Generation, s.Clock.Now())
+	return s.patchStatus(ctx)
+}
+
 // patchStatus writes what differs from the last written status, and nothing when nothing does.
 func (s *scope) patchStatus(ctx context.Context) error {
 	if reflect.DeepEqual(s.original.Status, s.instance.Status) {
