@@ -4,205 +4,205 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// waitForReason waits until a condition of the host's instance has the reason.
-func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1alpha1.WindowsInstance {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	var found *v1alpha1.WindowsInstance
-	err := r.WaitForInstance(ctx, r.Host(name), "to say "+strings.Join(reasons, " or "), func(i *v1alpha1.WindowsInstance) bool {
-		found = i
-		return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool { return slices.Contains(reasons, c.Reason) })
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+// faultCase is what one fault looks like in the status of its host. Without a reason the host becomes Ready in spite of it.
+type faultCase struct {
+	fault      winhost.Fault
+	host       string                          // name of the host; the fault's when empty
+	parameters *winhost.Parameters             // the fault's example when nil
+	inject     func(h *rig.Host) (mend func()) // when it is not to be there from the start
+
+	meanwhile string // what the status says will happen next while the limit has not passed
+
+	condition, reason string
+	words             string        // in the condition's message
+	next              string        // what the status says will happen next, or is to be done
+	step              fake.Kind     // the entry in the host's journal that begins the step whose limit counts; the first contact when empty
+	limit             time.Duration // documented, from the beginning of that step
+	heals             bool          // by itself
 }
 
-// eventSeen tells whether there is an event with the reason whose note holds the text.
-func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
-	t.Helper()
-	seen := false
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	err := r.WaitFor(ctx, "event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader reader) (bool, error) {
-		var list eventsv1.EventList
-		if err := reader.List(ctx, &list); err != nil {
-			return false, err
+func (c faultCase) name() string {
+	if c.host != "" {
+		return c.host
+	}
+	return string(c.fault)
+}
+
+// put lets the host go wrong.
+func (c faultCase) put(h *rig.Host) (mend func()) {
+	if c.inject != nil {
+		return c.inject(h)
+	}
+	parameters := c.fault.Example()
+	if c.parameters != nil {
+		parameters = *c.parameters
+	}
+	return h.Inject(c.fault, parameters)
+}
+
+// withTheRestart lets a host go wrong when it restarts for the first time.
+func withTheRestart(fault winhost.Fault) func(*rig.Host) func() {
+	return func(h *rig.Host) func() {
+		mend := func() {}
+		h.Machine().OnShutdown(sync.OnceFunc(func() { mend = h.Inject(fault, fault.Example()) }))
+		return func() { mend() }
+	}
+}
+
+const (
+	connects  = "connects to"
+	tellsWhen = "The operator tries again at"
+)
+
+// faultCases name the limits by the constants that document them.
+func faultCases() []faultCase {
+	return []faultCase{
+		{fault: winhost.SlowBoot, step: fake.KindReboot, limit: remote.DefaultRebootLimit,
+			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, words: "restarts", next: "at most 15 minutes", heals: true},
+		{fault: winhost.RefuseConnection, limit: remote.DefaultDialLimit,
+			condition: v1alpha1.ConditionReachable, reason: "Unreachable", words: "refused", next: tellsWhen},
+		{fault: winhost.HangBeforeBanner, step: fake.KindConnection, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
+			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited 15s", next: tellsWhen},
+		{fault: winhost.HangAfterAuth, step: winhost.KindLogin, limit: remote.DefaultHandshakeLimit, meanwhile: connects,
+			condition: v1alpha1.ConditionReachable, reason: "ConnectionTimedOut", words: "waited", next: tellsWhen},
+		{fault: winhost.RejectKey, limit: remote.DefaultHandshakeLimit,
+			condition: v1alpha1.ConditionReachable, reason: "AuthenticationFailed", words: "cloud-private-key", next: "authorized_keys"},
+		{fault: winhost.ChangedHostKey, inject: withTheRestart(winhost.ChangedHostKey), step: fake.KindConnection, limit: remote.DefaultHandshakeLimit,
+			condition: v1alpha1.ConditionReachable, reason: "HostKeyChanged", words: "host key", next: v1alpha1.AnnotationAcceptHostKey},
+		{fault: winhost.DiskFull, host: "disk-full-for-the-agent", step: fake.KindSFTP, limit: remote.DefaultSFTPStallLimit,
+			parameters: &winhost.Parameters{Bytes: 64 << 10},
+			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "there is no room on drive C:", next: "Make room"},
+		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
+			parameters: &winhost.Parameters{Bytes: 6 << 20},
+			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},
+		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: agent.LimitServiceStart,
+			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},
+		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
+			condition: v1alpha1.ConditionReachable, reason: "ShellUnsupported", words: "neither cmd.exe nor PowerShell", next: "DefaultShell"},
+		{fault: winhost.AgentBlocked, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
+			condition: v1alpha1.ConditionReachable, reason: "AgentBlocked", words: "wicd.exe is kept from running", next: "AppLocker"},
+		{fault: winhost.SlowLink, parameters: &winhost.Parameters{Latency: 300 * time.Millisecond, BytesPerSecond: 2 << 20}, meanwhile: connects},
+		{fault: winhost.CutAfterBytes},
+		{fault: winhost.VerbKilledWithSession},
+		{fault: winhost.VerbSurvivesSession},
+		{fault: winhost.NoiseBeforeOutput},
+		{fault: winhost.PowerShellDefaultShell},
+	}
+}
+
+// R-057, R-068, R-069, R-071
+func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
+	cases := faultCases()
+	for _, fault := range winhost.AllFaults() {
+		if !slices.ContainsFunc(cases, func(c faultCase) bool { return c.fault == fault }) {
+			t.Errorf("no case for the fault %s", fault)
 		}
-		seen = slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) })
-		return seen, nil
+	}
+	clock := clocktesting.NewFakeClock(time.Now())
+	hosts := []rig.HostOptions{{Name: "healthy"}}
+	for _, c := range cases {
+		hosts = append(hosts, rig.HostOptions{Name: c.name()})
+	}
+	r := installed(t, rig.Options{Hosts: hosts, Clock: clock})
+	mend := map[string]func(){}
+	for _, c := range cases {
+		mend[c.name()] = c.put(r.Host(c.name()))
+	}
+	run(t, r)
+	list(t, r)
+
+	for _, c := range cases {
+		if c.meanwhile != "" {
+			t.Run(c.name()+" says what is waited for", func(t *testing.T) { saysNext(t, r, c.name(), c.meanwhile) })
+		}
+	}
+	began := clock.Now()
+	pump(t, clock, tenfold)
+	for _, c := range cases {
+		if c.reason != "" {
+			t.Run(c.name()+" is named in time", func(t *testing.T) { c.named(t, r, began) })
+		}
+	}
+	t.Run("hosts without a fault, and those that only lose time, become Ready", func(t *testing.T) {
+		ready(t, r, "healthy")
+		for _, c := range cases {
+			if c.reason == "" || c.heals {
+				ready(t, r, c.name())
+			}
+		}
+		if attempts := r.Host("healthy").Machine().Journal().Count(fake.KindConnection); attempts > 2 {
+			t.Errorf("the healthy host needed %d connections", attempts)
+		}
+	})
+	for _, c := range cases {
+		mend[c.name()]()
+	}
+	for _, c := range cases {
+		t.Run(c.name()+" becomes Ready when it is mended", func(t *testing.T) { ready(t, r, c.name()) })
+	}
+}
+
+// saysNext waits until the status of a host says that this happens next.
+func saysNext(t *testing.T, r *rig.Rig, name, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitForInstance(ctx, r.Host(name), "to say: "+text, func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && strings.Contains(i.Status.NextAction, text)
 	})
 	if err != nil {
-		t.Log(err)
-	}
-	return seen
-}
-
-// What each fault looks like in the status of its host, and that the others do not feel it. R-057, R-060, R-068, R-069, R-071
-func TestEachFaultIsNamedHurtsNobodyElseAndCanBeMended(t *testing.T) {
-	for fault, expected := range map[winhost.Fault]struct {
-		reasons []string // any of these; none: the host becomes Ready in spite of it
-		words   string   // in the message
-	}{
-		winhost.RefuseConnection:       {[]string{"Unreachable"}, "refused"},
-		winhost.HangBeforeBanner:       {[]string{"ConnectionTimedOut"}, "waited 15s"},
-		winhost.HangAfterAuth:          {[]string{"ConnectionTimedOut", "ConnectionLost", "TransferFailed"}, ""},
-		winhost.RejectKey:              {[]string{"AuthenticationFailed"}, "cloud-private-key"},
-		winhost.DiskFull:               {[]string{"DiskFull"}, ""},
-		winhost.ServiceFailsToStart:    {[]string{"ServiceFailed"}, "containerd"},
-		winhost.BashDefaultShell:       {[]string{"ShellUnsupported"}, "shell"},
-		winhost.AgentBlocked:           {[]string{"AgentBlocked"}, ""},
-		winhost.CutAfterBytes:          {nil, ""},
-		winhost.VerbKilledWithSession:  {nil, ""},
-		winhost.VerbSurvivesSession:    {nil, ""},
-		winhost.NoiseBeforeOutput:      {nil, ""},
-		winhost.PowerShellDefaultShell: {nil, ""},
-	} {
-		t.Run(string(fault), func(t *testing.T) {
-			r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
-			mend := r.Host("instance-1").Inject(fault, fault.Example())
-			run(t, r)
-			list(t, r)
-			ready(t, r, "instance-2")
-			if expected.reasons == nil {
-				ready(t, r, "instance-1")
-				mend()
-				return
-			}
-			instance := waitForReason(t, r, "instance-1", expected.reasons...)
-			said := rig.Explain(instance)
-			if !strings.Contains(said, expected.words) {
-				t.Errorf("the status does not speak of %q:\n%s", expected.words, said)
-			}
-			if instance.Status.NextAction == "" {
-				t.Error("the status does not say what happens next")
-			}
-			t.Logf("an administrator reads:\n%s", said)
-			mend()
-			ready(t, r, "instance-1")
-		})
+		t.Fatal(err)
 	}
 }
 
-func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
-	operator := run(t, r)
-	list(t, r)
-	ready(t, r)
-	if err := operator.Stop(); err != nil {
+// named waits for the reason and checks when and in what words it was told.
+func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var instance *v1alpha1.WindowsInstance
+	err := r.WaitForInstance(ctx, r.Host(c.name()), "to say "+c.reason, func(i *v1alpha1.WindowsInstance) bool {
+		instance = i
+		return i != nil && i.Status.Summary == c.reason
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
-	run(t, r)
-	if err := r.DeleteInstances(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	instance := waitForReason(t, r, "instance-1", "HostKeyChanged")
 	said := rig.Explain(instance)
-	if !strings.Contains(said, instance.Status.HostKey.Fingerprint) || !strings.Contains(said, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
-		t.Fatalf("the status names neither the old key nor the command that accepts the new one:\n%s", said)
+	t.Logf("an administrator reads:\n%s", said)
+	condition := meta.FindStatusCondition(instance.Status.Conditions, c.condition)
+	if condition == nil || condition.Reason != c.reason {
+		t.Fatalf("condition %s does not have the reason %s", c.condition, c.reason)
 	}
-	_, rest, _ := strings.Cut(said, v1alpha1.AnnotationAcceptHostKey+"=")
-	fingerprint, _, _ := strings.Cut(rest, " ")
-	annotate(t, r, instance, v1alpha1.AnnotationAcceptHostKey, strings.TrimRight(fingerprint, "`.\n"))
-	gone(t, r, "instance-1")
-}
-
-// R-013, R-022, R-027
-func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
-	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
-	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
-		t.Fatal(err)
+	if !strings.Contains(condition.Message, c.words) {
+		t.Errorf("the message does not speak of %q", c.words)
 	}
-	run(t, r)
-	list(t, r)
-	waitForReason(t, r, "instance-1", v1alpha1.ReasonPrivateKeyMissing)
-
-	if err := r.SetKey(t.Context(), []byte("no key")); err != nil {
-		t.Fatal(err)
+	if !strings.Contains(instance.Status.NextAction, c.next) {
+		t.Errorf("what happens next does not speak of %q", c.next)
 	}
-	instance := waitForReason(t, r, "instance-1", v1alpha1.ReasonPrivateKeyInvalid)
-	for _, name := range []string{"cloud-private-key", "private-key.pem"} {
-		if !strings.Contains(rig.Explain(instance), name) {
-			t.Errorf("the status does not name %s:\n%s", name, rig.Explain(instance))
+	// Times in a status are in whole seconds, and the first retry comes after two.
+	const slack = 3 * time.Second
+	told := condition.LastTransitionTime.Time
+	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == c.step }) {
+		if entry.Time.Before(told.Add(time.Second)) {
+			began = entry.Time
 		}
 	}
-	if !eventSeen(t, r, "PrivateKeyInvalid", "private-key.pem") {
-		t.Error("no event names the key")
-	}
-	if err := r.CreateKey(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ready(t, r)
-}
-
-// R-062
-func TestAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
-	run(t, r)
-	entries := r.Entries()
-	entries["10.9.0.200"] = "user=core"
-	if err := r.SetInstances(t.Context(), entries); err != nil {
-		t.Fatal(err)
-	}
-	ready(t, r)
-	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
-		t.Error("no event names the malformed key")
-	}
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(t.Context(), &instances); err != nil {
-		t.Fatal(err)
-	}
-	for _, instance := range instances.Items {
-		if instance.Spec.Address == "10.9.0.200" && instance.Status.Summary != v1alpha1.ReasonInvalidEntry {
-			t.Errorf("the malformed entry's status is %q", instance.Status.Summary)
-		}
-	}
-}
-
-// R-082
-func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
-	run(t, r)
-	list(t, r)
-	ready(t, r)
-	entries := r.Entries()
-	entries[r.Host("instance-1").Options.Address] = "username=Administrator"
-	if err := r.SetInstances(t.Context(), entries); err != nil {
-		t.Fatal(err)
-	}
-	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, v1alpha1.ReasonDuplicateHost) {
-		t.Error("the second address is not reported")
-	}
-	ready(t, r)
-	var nodes corev1.NodeList
-	if err := r.Client.List(t.Context(), &nodes); err != nil {
-		t.Fatal(err)
-	}
-	if len(nodes.Items) != 1 {
-		t.Errorf("there are %d nodes", len(nodes.Items))
-	}
-}
-
-// R-072
-func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "WIN_Host"}}})
-	run(t, r)
-	list(t, r)
-	instance := waitForReason(t, r, "WIN_Host", v1alpha1.ReasonHostNameInvalid)
-	if !strings.Contains(rig.Explain(instance), "RFC 1123") {
-		t.Errorf("the status does not say what a name must be:\n%s", rig.Explain(instance))
+	if took := told.Sub(began); took > c.limit+slack {
+		t.Errorf("it was told %s after the step began; the limit is %s", took, c.limit)
 	}
 }

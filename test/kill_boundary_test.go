@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -41,10 +42,10 @@ func general(text string) string {
 	return digests.ReplaceAllString(text, "…")
 }
 
-// stage tells the parts of a configuration apart in which the same is done again.
+// stage tells the parts of a configuration and a removal apart in which the same is done again.
 func stage(machine *fake.Machine) string {
-	if machine.Journal().Count(fake.KindReboot) > 0 {
-		return "after a restart, "
+	if restarts := machine.Journal().Count(fake.KindReboot); restarts > 0 {
+		return fmt.Sprintf("after restart %d, ", restarts)
 	}
 	return ""
 }
@@ -88,14 +89,40 @@ func (w *hostWatch) news() []string {
 	for _, e := range entries {
 		switch e.Kind {
 		case fake.KindWrite, fake.KindFile, winhost.KindCommand:
-			labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
+			if strings.Contains(e.Detail, nodespec.Root) { // other places are those of services
+				labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
+			}
 		case fake.KindConnection, fake.KindSFTP:
 			labels = append(labels, before+"on the wire: "+string(e.Kind))
 		case winhost.KindLogin:
 			labels = append(labels, before+"on the wire: login")
 		}
 	}
+	for _, upload := range uploads(w.host.Machine().Drive()) {
+		labels = append(labels, before+"on the wire: began "+general(w.numberSpecs(upload)))
+	}
 	return labels
+}
+
+// uploads are the files that are under way.
+func uploads(drive *fake.Drive) []string {
+	folders, err := drive.ReadDir(nodespec.AgentRoot)
+	if err != nil {
+		return nil // not there
+	}
+	var paths []string
+	for _, folder := range folders {
+		files, err := drive.ReadDir(folder.Path)
+		if err != nil {
+			continue // a file, or gone
+		}
+		for _, file := range files {
+			if strings.Contains(file.Name, ".partial-") {
+				paths = append(paths, file.Path)
+			}
+		}
+	}
+	return paths
 }
 
 // numberSpecs tells the specs of a host apart by their order.

@@ -10,11 +10,12 @@ import (
 // How fast time passes for operators and hosts: retries that take seconds are not waited for.
 const (
 	tick     = 50 * time.Millisecond
-	tickStep = 500 * time.Millisecond
+	fastStep = 500 * time.Millisecond
+	slowStep = 200 * time.Millisecond
 )
 
-// fastClock is a clock that runs until the test ends, and stands still while frozen says so.
-func fastClock(t *testing.T, frozen func() bool) *clocktesting.FakeClock {
+// fastClock is a clock that runs until the test ends, less fast while slow says so.
+func fastClock(t *testing.T, slow func() bool) *clocktesting.FakeClock {
 	clock := clocktesting.NewFakeClock(time.Now())
 	ended, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -24,8 +25,10 @@ func fastClock(t *testing.T, frozen func() bool) *clocktesting.FakeClock {
 		for {
 			select {
 			case <-ticker.C:
-				if !frozen() {
-					clock.Step(tickStep)
+				if slow() {
+					clock.Step(slowStep)
+				} else {
+					clock.Step(fastStep)
 				}
 			case <-ended:
 				return

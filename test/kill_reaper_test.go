@@ -3,7 +3,6 @@ package test
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -26,16 +26,32 @@ var errStruck = errors.New("killed by the test")
 // the operator dies under all of them at once, and another takes its place.
 type reaper struct {
 	*testing.T
-	rig     *rig.Rig
-	watches map[string]*hostWatch // by what windows-instances lists the host as
+	rig        *rig.Rig
+	agentsOnly bool                  // verbs are killed, and the operator lives
+	watches    map[string]*hostWatch // by what windows-instances lists the host as
 
 	mu       sync.Mutex
-	table    map[string]bool // boundaries, and whether an operator was killed there
-	learning bool            // boundaries are entered into the table, and nobody is killed
+	table    boundaries
+	learning bool // boundaries are entered into the table, and nobody is killed
 	life     *life
 	standing map[string]bool // hosts and requests that stand at a boundary
 	arrived  chan struct{}
 	lives    int
+}
+
+// boundaries are known by their names; true are those that somebody was killed at.
+type boundaries map[string]bool
+
+// left are the boundaries that nobody was killed at. Nobody may be at work meanwhile.
+func (b boundaries) left() []string {
+	var labels []string
+	for label, used := range b {
+		if !used {
+			labels = append(labels, label)
+		}
+	}
+	slices.Sort(labels)
+	return labels
 }
 
 // life is one operator's.
@@ -54,36 +70,63 @@ func (l *life) ended() bool {
 }
 
 func newReaper(t *testing.T) *reaper {
-	return &reaper{T: t, table: map[string]bool{}, standing: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
+	return &reaper{T: t, standing: map[string]bool{}, arrived: make(chan struct{}, 1), watches: map[string]*hostWatch{}}
 }
 
-// attach has the agents of all hosts stand still at boundaries. Where verbs die with their sessions, the kill comes exactly there; where
-// they live on, the agent goes on alone.
-func (k *reaper) attach(r *rig.Rig) {
+// attach has the agent of a host stand still at boundaries. Where verbs die with their sessions, the kill comes exactly there; where they
+// live on, the agent goes on alone.
+func (k *reaper) attach(r *rig.Rig, h *rig.Host) {
 	k.rig = r
-	for _, h := range r.Hosts() {
-		listed, _ := h.Entry()
-		k.watches[listed] = &hostWatch{host: h}
-		if survives(h) {
-			h.Inject(winhost.VerbSurvivesSession, winhost.Parameters{})
-		}
-		h.Machine().OnOperation(func(o fake.Operation) error {
-			label := agentBoundary(h.Machine(), o)
-			if label == "" || !k.stand(nil, h.Options.Name, label) || survives(h) {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(k.Context(), limit)
-			defer cancel()
-			if err := h.Machine().WaitFor(ctx, func(*fake.Machine) bool { return !o.Process.Alive() }); err != nil {
-				k.Errorf("%s: the verb did not die with its session: %v", label, err)
-			}
-			return errStruck
-		})
+	listed, _ := h.Entry()
+	k.mu.Lock()
+	k.watches[listed] = &hostWatch{host: h}
+	k.mu.Unlock()
+	if survives(h) {
+		h.Inject(winhost.VerbSurvivesSession, winhost.Parameters{})
 	}
+	h.Machine().OnOperation(func(o fake.Operation) error {
+		label := agentBoundary(h.Machine(), o)
+		switch {
+		case label == "":
+			return nil
+		case k.agentsOnly:
+			return k.killAgent(o, h.Options.Name, label)
+		case !k.stand(nil, h.Options.Name, label) || survives(h):
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(k.Context(), limit)
+		defer cancel()
+		if err := h.Machine().WaitFor(ctx, func(*fake.Machine) bool { return !o.Process.Alive() }); err != nil {
+			k.Errorf("%s: the verb did not die with its session: %v", label, err)
+		}
+		return errStruck
+	})
 }
 
-// survives tells whether verbs of the host live on without their session: every second host's do.
-func survives(h *rig.Host) bool { return strings.HasSuffix(h.Options.DNSName, ".example.com") }
+// killAgent ends a verb before an operation, if none was ended there yet.
+func (k *reaper) killAgent(o fake.Operation, who, label string) error {
+	k.mu.Lock()
+	used, known := k.table[label]
+	if k.learning && !known {
+		k.table[label] = false
+	}
+	kill := !k.learning && known && !used
+	if kill {
+		k.table[label] = true
+		k.Logf("%s at %s", who, label)
+	}
+	k.mu.Unlock()
+	if !kill {
+		return nil
+	}
+	o.Process.Kill()
+	return errStruck
+}
+
+// survives tells whether verbs of the host live on without their session: some hosts' do.
+func survives(h *rig.Host) bool {
+	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
+}
 
 // start starts the next operator.
 func (k *reaper) start() {
@@ -117,7 +160,9 @@ func (k *reaper) start() {
 // watchOf is what follows the host that is dialled, from now on.
 func (k *reaper) watchOf(address string) *hostWatch {
 	name, _, _ := strings.Cut(address, ":")
+	k.mu.Lock()
 	w := k.watches[name]
+	k.mu.Unlock()
 	w.reset()
 	return w
 }
@@ -154,8 +199,8 @@ func (k *reaper) stand(l *life, who string, labels ...string) bool {
 	return true
 }
 
-// quiet is how long nobody has come to a boundary when the operator is killed.
-const quiet = 150 * time.Millisecond
+// quiet is how long nobody has come to a boundary when the operator is killed, if not all hosts that are at work stand at one.
+const quiet = time.Second
 
 // run kills operators wherever a host stands until done is closed.
 func (k *reaper) run(done <-chan struct{}) {
@@ -166,7 +211,7 @@ func (k *reaper) run(done <-chan struct{}) {
 		case <-k.arrived:
 		}
 		timer := time.NewTimer(quiet)
-		for waiting := true; waiting; {
+		for waiting := true; waiting && !k.allStand(); {
 			select {
 			case <-k.arrived:
 				timer.Reset(quiet)
@@ -174,9 +219,27 @@ func (k *reaper) run(done <-chan struct{}) {
 				waiting = false
 			}
 		}
+		timer.Stop()
 		k.strike()
 		k.start()
 	}
+}
+
+// allStand tells whether nobody is at work any more.
+func (k *reaper) allStand() bool {
+	var instances v1alpha1.WindowsInstanceList
+	if err := k.rig.Client.List(k.Context(), &instances); err != nil {
+		return false
+	}
+	working := 0
+	for i := range instances.Items {
+		if !rig.IsReady(&instances.Items[i]) || instances.Items[i].Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+			working++
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return working > 0 && len(k.standing) >= working
 }
 
 // strike kills the operator.
@@ -186,11 +249,20 @@ func (k *reaper) strike() {
 	k.standing = map[string]bool{}
 	close(l.over)
 	k.mu.Unlock()
-	l.operator.Kill()
+	go l.operator.Kill() // what is left of it goes on into nothing, and is not waited for
 }
 
-// frozen tells whether time stands still: while somebody stands at a boundary no limit passes.
-func (k *reaper) frozen() bool {
+// end lets nobody stand any longer.
+func (k *reaper) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.life != nil && !k.life.ended() {
+		close(k.life.over)
+	}
+}
+
+// occupied tells whether somebody stands at a boundary, and must not run into a limit there.
+func (k *reaper) occupied() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.standing) > 0
@@ -212,7 +284,7 @@ func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
 		return response, err
 	}
-	if a.stand(a.life, request.URL.Path, apiBoundaries(request)...) || a.life.ended() {
+	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request)...) || a.life.ended() {
 		_ = response.Body.Close() // nobody reads it
 		return nil, errStruck
 	}
@@ -233,7 +305,7 @@ func (c *mortalConn) Read(b []byte) (int, error) {
 	if c.life.ended() {
 		return 0, errStruck
 	}
-	if c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
+	if !c.reaper.agentsOnly && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
 		return 0, errStruck
 	}
 	return n, err
@@ -247,28 +319,31 @@ func (c *mortalConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-
-// learn enters the boundaries that an undisturbed operator comes to while it does the work.
-func (k *reaper) learn(work func()) {
+// learn returns the boundaries that an undisturbed operator comes to while it does the work.
+func (k *reaper) learn(work func()) boundaries {
 	k.Helper()
-	k.setLearning(true)
+	table := boundaries{}
+	k.use(table, true)
 	k.start()
 	work()
 	if err := k.life.operator.Stop(); err != nil {
 		k.Fatal(err)
 	}
-	k.setLearning(false)
+	k.use(nil, false)
+	return table
 }
 
-func (k *reaper) setLearning(learning bool) {
+// use takes the boundaries to kill at, or to learn.
+func (k *reaper) use(table boundaries, learning bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.learning = learning
+	k.table, k.learning = table, learning
 }
 
-// runUntil kills operators until the work is done.
-func (k *reaper) runUntil(work func(context.Context) error) {
+// runUntil kills operators at boundaries until the work is done.
+func (k *reaper) runUntil(table boundaries, work func(context.Context) error) {
 	k.Helper()
+	k.use(table, false)
 	ctx, cancel := context.WithTimeout(k.Context(), killLimit)
 	defer cancel()
 	done := make(chan struct{})
@@ -277,24 +352,27 @@ func (k *reaper) runUntil(work func(context.Context) error) {
 		defer close(done)
 		err = work(ctx)
 	}()
+	began := time.Now()
 	k.run(done)
+	k.Logf("after %s", time.Since(began).Round(time.Second))
+	k.use(nil, false)
+	if k.occupied() { // by a host that was done before anyone came to kill
+		k.strike()
+		k.start()
+	}
 	if err != nil {
 		k.Fatal(err)
 	}
 }
 
-// allVisited checks that there are as many boundaries as there must be, and that an operator was killed at each.
-func (k *reaper) allVisited(atLeast int) {
+// visited checks that there are as many boundaries as there must be, and that somebody was killed at each.
+func (k *reaper) visited(what string, table boundaries, atLeast int) {
 	k.Helper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.table) < atLeast {
-		k.Errorf("only %d boundaries are known, want %d", len(k.table), atLeast)
+	if len(table) < atLeast {
+		k.Errorf("only %d boundaries of the %s are known, want %d", len(table), what, atLeast)
 	}
-	for _, label := range slices.Sorted(maps.Keys(k.table)) {
-		if !k.table[label] {
-			k.Errorf("nobody was killed at: %s", label)
-		}
+	for _, label := range table.left() {
+		k.Errorf("nobody was killed at: %s", label)
 	}
-	k.Logf("%d boundaries, %d operators", len(k.table), k.lives)
+	k.Logf("%s: %d boundaries; %d operators so far", what, len(table), k.lives)
 }

@@ -20,10 +20,11 @@ const (
 	ConditionUpToDate = "UpToDate"
 )
 
-// Reasons of conditions. The operator's documentation lists each with its meaning and remedy.
+// Reasons of conditions. docs/conditions.md lists each with its meaning and remedy, together with those of packages remote and verb; a
+// test compares that list with the code.
 const (
 	ReasonSucceeded  = "Succeeded"
-	ReasonReady      = "Ready"
+	ReasonReady      = "Ready" // the summary of an instance that nothing stands in the way of; no condition has it
 	ReasonInProgress = "InProgress"
 	ReasonWaiting    = "Waiting"
 	ReasonPaused     = "Paused"
@@ -35,6 +36,14 @@ const (
 	ReasonPrivateKeyMissing = "PrivateKeyMissing" // Secret cloud-private-key is not there
 	ReasonPrivateKeyInvalid = "PrivateKeyInvalid" // Secret cloud-private-key holds no usable private key
 	ReasonClusterNotRead    = "ClusterConfigurationInvalid"
+	ReasonAPIRequestFailed  = "APIRequestFailed"   // the API server refused a request of the operator, or did not answer
+	ReasonPayloadMissing    = "PayloadUnavailable" // the operator cannot read its own payload
+
+	// Support.
+	ReasonNetworkUnsupported      = "NetworkUnsupported"
+	ReasonArchitectureUnsupported = "ArchitectureUnsupported"
+	ReasonWindowsUnsupported      = "WindowsVersionUnsupported"
+	ReasonVXLANPortUnsupported    = "VXLANPortUnsupported"
 
 	// Identity.
 	ReasonNameConflict       = "NameConflict"

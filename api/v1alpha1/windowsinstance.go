@@ -148,6 +148,10 @@ type HostStatus struct {
 // NodeReference names a Node.
 type NodeReference struct {
 	Name string `json:"name"`
+	// Confirmed is true once no other instance and no other Node was found to have the name. A name that is not confirmed is only
+	// claimed.
+	// +optional
+	Confirmed bool `json:"confirmed,omitempty"`
 	// UID is set once the Node exists.
 	// +optional
 	UID string `json:"uid,omitempty"`

@@ -170,9 +170,12 @@ func TestServiceLogStaysSmall(t *testing.T) {
 	r := node(t)
 	path := nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log`
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
-	r.must(r.Drive().WriteFile(path, []byte(strings.Repeat("an old line\r\n", 10_000))))
+	r.must(r.Drive().WriteFile(path, []byte(strings.Repeat("an old line\r\n", 20_000))))
 	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
-	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { _, err := m.Drive().Stat(path + ".1"); return err == nil && r.count("ready", "") > 1 }))
+	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
+		_, err := m.Drive().Stat(path + ".1")
+		return err == nil && r.count("ready", "") > 1
+	}))
 	if log := r.log(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
 		t.Errorf("the new log has %d bytes", len(log))
 	}

@@ -3,6 +3,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -68,12 +69,18 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	if c.RESTConfig.QPS == 0 {
+		// The API server's priority and fairness protects it. A limit here would make the progress of many hosts at once hold up the
+		// work on each of them.
+		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
+		c.RESTConfig.QPS = -1
+	}
 	mgr, err := ctrl.NewManager(c.RESTConfig, c.managerOptions(scheme))
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("set up the operator's probe: %w", err)
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return fmt.Errorf("set up the operator's probes: %w", err)
 	}
 	pool, err := c.addControllers(mgr)
 	if err != nil {
@@ -155,7 +162,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 			return (&keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder}).SetupWithManager(mgr)
 		},
 		func() error {
-			return (&csr.Reconciler{Client: mgr.GetClient(), Clientset: clientset, Namespace: c.Namespace, Events: recorder}).SetupWithManager(mgr)
+			return (&csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder}).SetupWithManager(mgr)
 		},
 		func() error { return reconciler.SetupWithManager(mgr, changed) },
 	} {

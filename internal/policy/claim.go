@@ -18,8 +18,9 @@ type Claim struct {
 	Others []v1alpha1.WindowsInstance
 }
 
-// NameClaim decides whether the instance may have the node name: it must be free, or bound to this very instance already. Of two
-// instances that claim one name, the older has it.
+// NameClaim decides whether the instance may have the node name: it must be free, or bound to this very instance already. Who has
+// confirmed a claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it
+// has: the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
 func NameClaim(claim Claim) Decision {
 	for i := range claim.Others {
 		other := &claim.Others[i]
@@ -34,13 +35,16 @@ func NameClaim(claim Claim) Decision {
 }
 
 func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
-	same := sameHost(&claim.Instance, other)
+	same := SameHost(&claim.Instance, other)
 	if same && other.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		// The host moved to a new address: its new entry takes it over from the old one.
 		return Decision{Allowed: true}
 	}
-	if older(&claim.Instance, other) {
-		return Decision{Allowed: true}
+	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
+		return Decision{
+			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting,
+			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name %s too, and is to withdraw.", other.Name, other.Spec.Address, claim.NodeName),
+		}
 	}
 	if same {
 		return Decision{
@@ -55,16 +59,14 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
 	}
 }
 
-func sameHost(a, b *v1alpha1.WindowsInstance) bool {
+// SameHost tells whether two instances were told by one Windows host: same host key and same machine ID.
+func SameHost(a, b *v1alpha1.WindowsInstance) bool {
 	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
 		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
 }
 
-// older tells who of two claimants was there first. One whose host was configured before comes first; equal times are decided by name.
+// older tells who of two claimants was there first. Equal times are decided by name.
 func older(a, b *v1alpha1.WindowsInstance) bool {
-	if configured := a.Status.SpecDigest != ""; configured != (b.Status.SpecDigest != "") {
-		return configured
-	}
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
@@ -108,7 +110,7 @@ func joining(node *corev1.Node) bool {
 func handedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
-			return other.Spec.DesiredState == v1alpha1.DesiredStateRemoved && sameHost(&claim.Instance, other)
+			return other.Spec.DesiredState == v1alpha1.DesiredStateRemoved && SameHost(&claim.Instance, other)
 		}
 	}
 	return false

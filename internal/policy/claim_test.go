@@ -36,7 +36,7 @@ func removed(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
 func TestNameClaim(t *testing.T) {
 	young, old := claimant("young", "win", "key-1", time.Minute), claimant("old", "win", "key-2", time.Hour)
 	configured := claimant("configured", "win", "key-3", 0)
-	configured.Status.SpecDigest = "d"
+	configured.Status.NodeRef.Confirmed = true
 	twin := claimant("twin", "win", "key-1", time.Hour)
 
 	for name, c := range map[string]struct {
@@ -48,9 +48,9 @@ func TestNameClaim(t *testing.T) {
 		"itself in the list":               {Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, ""},
 		"an older instance that claims the name keeps it": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{old}}, v1alpha1.ReasonNameConflict},
-		"a younger instance that claims the name yields": {
-			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, ""},
-		"an instance that was configured before keeps its name against an older entry": {
+		"an older instance waits until the younger has withdrawn, which may have looked too early": {
+			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, v1alpha1.ReasonWaiting},
+		"an instance that has confirmed its name keeps it against an older entry": {
 			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{configured}}, v1alpha1.ReasonNameConflict},
 		"the same host under two addresses is configured once (R-082)": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{twin}}, v1alpha1.ReasonDuplicateHost},

@@ -61,7 +61,7 @@ func requester(csr certificatesv1.CertificateSigningRequest, signer string, know
 	if csr.Spec.SignerName != signer {
 		return -1
 	}
-	return slices.IndexFunc(known, func(n KnownNode) bool { return n.Name != "" && csr.Spec.Username == nodeUser(n.Name) })
+	return slices.IndexFunc(known, func(n KnownNode) bool { return n.Name != "" && !n.Foreign && csr.Spec.Username == nodeUser(n.Name) })
 }
 
 func outcome(node KnownNode, decision Decision) RequestDecision {

@@ -15,6 +15,8 @@ import (
 // KnownNode is a node of ours and what the operator itself knows it by.
 type KnownNode struct {
 	Name string
+	// Foreign nodes are not ours: nothing is approved for them, and nothing of theirs for ours.
+	Foreign bool
 	// Names and Addresses are what may stand in its serving certificate.
 	Names     []string
 	Addresses []string

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -47,13 +48,13 @@ func SupportHost(system host.SystemInfo, cluster nodespec.Cluster) Decision {
 	subject := supportSubject{system: system, cluster: cluster}
 	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.build(), cluster.Platform)
 	return decide(subject, allowed, []check[supportSubject]{
-		{"NetworkType", "NetworkUnsupported", ovnKubernetes},
-		{"HybridOverlay", "NetworkUnsupported", hybridOverlay},
-		{"Architecture", "ArchitectureUnsupported", architecture},
-		{"Edition", "WindowsVersionUnsupported", serverEdition},
-		{"WindowsVersion", "WindowsVersionUnsupported", windowsVersion},
-		{"WindowsUpdate", "WindowsVersionUnsupported", windowsUpdate},
-		{"VXLANPort", "VXLANPortUnsupported", vxlanPort},
+		{"NetworkType", v1alpha1.ReasonNetworkUnsupported, ovnKubernetes},
+		{"HybridOverlay", v1alpha1.ReasonNetworkUnsupported, hybridOverlay},
+		{"Architecture", v1alpha1.ReasonArchitectureUnsupported, architecture},
+		{"Edition", v1alpha1.ReasonWindowsUnsupported, serverEdition},
+		{"WindowsVersion", v1alpha1.ReasonWindowsUnsupported, windowsVersion},
+		{"WindowsUpdate", v1alpha1.ReasonWindowsUnsupported, windowsUpdate},
+		{"VXLANPort", v1alpha1.ReasonVXLANPortUnsupported, vxlanPort},
 	})
 }
 

@@ -29,12 +29,8 @@ func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func
 		return "", false, fmt.Errorf("%q is not a SHA-256 digest", agent.SHA256)
 	}
 	path = nodespec.AgentPath(agent.SHA256)
-	info, err := c.stat(ctx, path)
-	if err != nil {
-		return "", false, err
-	}
-	if info != nil && !info.IsDir() && info.Size() == agent.Size {
-		return path, false, nil
+	if there, err := c.Has(ctx, path, agent.Size); there || err != nil {
+		return path, false, err
 	}
 	program, err := agent.Open()
 	if err != nil {

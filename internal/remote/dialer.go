@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -134,7 +135,7 @@ func dialError(target Target, err error) error {
 		return err
 	case errors.As(err, &unresolved):
 		e.Reason = ReasonNameNotResolved
-		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address, unresolved.Err)
+		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address, lastPart(unresolved.Err))
 		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Reason = ReasonConnectionTimedOut
@@ -155,6 +156,11 @@ func causeOf(err error) string {
 		return op.Err.Error()
 	}
 	return err.Error()
+}
+
+// lastPart is what stands after the last colon: the cause without the resolver's sockets, whose ports differ each time.
+func lastPart(text string) string {
+	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }
 
 // handshake is one SSH handshake and how far it came.

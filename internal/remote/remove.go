@@ -47,6 +47,25 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		Next: "it is tried again; a file in use goes when its program has ended"}
 }
 
+// RemoveEmpty deletes a folder with nothing in it. One that holds something stays; that, and its absence, is no error.
+func (c *Connection) RemoveEmpty(ctx context.Context, windows string) error {
+	target, err := sftpPath(windows)
+	if err != nil {
+		return err
+	}
+	err = c.operate(ctx, "an answer while "+windows+" is deleted", func(_ context.Context, s *fileSession) error {
+		entries, err := s.ReadDir(target)
+		if err == nil && len(entries) == 0 {
+			err = s.RemoveDirectory(target)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return c.verdict(ctx, err, func(err error) error { return c.transferFailed("delete "+windows, err) })
+}
+
 // remover deletes trees over SFTP.
 type remover struct {
 	targets []string

@@ -176,6 +176,13 @@ func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
 	return info != nil, err
 }
 
+// Has tells whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in place, one whose name
+// follows from its content need not be sent again then.
+func (c *Connection) Has(ctx context.Context, windows string, size int64) (bool, error) {
+	info, err := c.stat(ctx, windows)
+	return info != nil && !info.IsDir() && info.Size() == size, err
+}
+
 // stat describes what is at a Windows path; nil when nothing is.
 func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, error) {
 	name, err := sftpPath(windows)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -51,7 +52,7 @@ func (d *demo) listen(environment *namespace.Environment) error {
 
 // run does what the guide tells an administrator to do, and shows how it goes.
 func (d *demo) run(ctx context.Context) (err error) {
-	d.output.step("booting a control plane and %d Windows hosts", d.hosts+1)
+	d.output.step("booting a control plane and %d Windows hosts, one of them to add later", d.hosts+1)
 	if err := d.boot(ctx); err != nil {
 		return err
 	}
@@ -111,6 +112,9 @@ func (d *demo) install(ctx context.Context) error {
 	kubeconfig := filepath.Join(d.dir, "operator.kubeconfig")
 	if err := d.rig.Cluster().WriteKubeconfig(kubeconfig, config); err != nil {
 		return err
+	}
+	if err := os.Remove(d.log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("take away the log of the demo before: %w: choose another file with --operator-log", err)
 	}
 	d.operator, err = startOperator(operatorOptions{
 		program: d.programs.operator, kubeconfig: kubeconfig, payload: d.rig.PayloadDir(), cache: filepath.Join(d.dir, "operator-cache"),

@@ -32,7 +32,7 @@ func (b *board) update(kind watch.EventType, instance *v1alpha1.WindowsInstance,
 	if kind == watch.Deleted {
 		delete(b.rows, instance.Name)
 		delete(b.instances, instance.Name)
-		before.status, before.step, before.detail = "removed", "", "the host was given back"
+		before.status, before.step, before.detail = "removed", "", fate(instance)
 		return before, true
 	}
 	r := rowOf(instance)
@@ -55,8 +55,11 @@ func rowOf(instance *v1alpha1.WindowsInstance) row {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		r.ready = false
 	}
-	if r.status == "" {
+	switch {
+	case r.status == "":
 		r.status = "New"
+	case r.status == v1alpha1.ReasonReady && !r.ready: // what was asked for now is not in the status yet
+		r.status = "Changed"
 	}
 	if r.detail = obstacle(instance); r.ready && status.NodeRef != nil {
 		r.detail = "node " + status.NodeRef.Name
@@ -70,6 +73,19 @@ func rowOf(instance *v1alpha1.WindowsInstance) row {
 		}
 	}
 	return r
+}
+
+// fate is what became of the host of a deleted instance.
+func fate(instance *v1alpha1.WindowsInstance) string {
+	switch {
+	case instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved:
+		return "by somebody: it is made again, and the host is not touched"
+	case instance.Status.HostKey == nil:
+		return "the host was never reached"
+	case instance.Annotations[v1alpha1.AnnotationForgetHost] == "true":
+		return "the host was left as it is"
+	}
+	return "the host was given back"
 }
 
 // obstacle is what stands in the way of Ready.
@@ -162,7 +178,9 @@ func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() 
 		case <-limit:
 			return errNotReady
 		case <-d.operator.done:
-			return d.operator.failure()
+			if err := d.restartOperator(); err != nil {
+				return err
+			}
 		case <-d.rig.Cluster().Done():
 			return fmt.Errorf("the control plane has ended")
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -65,6 +66,8 @@ type Host struct {
 	*winhost.Host
 	// Options are those in force, with defaults.
 	Options HostOptions
+
+	address atomic.Value // string; where the host is now
 }
 
 // Entry is the host's key and value in the ConfigMap windows-instances.
@@ -95,6 +98,7 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 		}
 	}
 	h := &Host{Options: options}
+	h.address.Store(options.Address)
 	r.hosts = append(r.hosts, h)
 	return h, nil
 }
@@ -106,7 +110,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
 		Services: options.Services, Features: options.Features,
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
-			return r.network.Listen(options.Address, port)
+			return r.network.Listen(h.address.Load().(string), port)
 		},
 	})
 	files := filepath.Join(r.dir, "hosts", options.Name)
@@ -116,8 +120,10 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	machine.MountDirectory(kubeletPKI, filepath.Join(files, "pki"))
 	h.Host = winhost.New(winhost.Options{
 		Machine: machine, Clock: r.options.Clock, Rand: r.options.Rand, BootDelay: options.BootDelay,
-		Link:           cmp.Or(options.Link, r.options.Link),
-		Listen:         func(context.Context) (net.Listener, error) { return r.network.Listen(options.Address, sshPort) },
+		Link: cmp.Or(options.Link, r.options.Link),
+		Listen: func(context.Context) (net.Listener, error) {
+			return r.network.Listen(h.address.Load().(string), sshPort)
+		},
 		AuthorizedKeys: map[string][]ssh.PublicKey{options.Username: {r.key.Signer().PublicKey()}},
 	})
 	if options.DNSName != "" {
@@ -133,6 +139,21 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 }
 
 const sshPort = 22
+
+// MoveHost restarts a host with another address, as a new DHCP lease may. Its DNS name, if it has one, follows.
+func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
+	h.Machine().PowerOff()
+	h.Machine().SetAddresses(address)
+	h.address.Store(address)
+	h.Options.Address = address
+	if h.Options.DNSName != "" {
+		r.network.SetName(h.Options.DNSName, address)
+	}
+	if err := h.Machine().Boot(ctx); err != nil {
+		return fmt.Errorf("boot host %s at %s: %w", h.Options.Name, address, err)
+	}
+	return nil
+}
 
 // Host is the host with the computer name it was made with. It panics when there is none: the name is the test's own.
 func (r *Rig) Host(name string) *Host {

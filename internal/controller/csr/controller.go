@@ -4,6 +4,7 @@ package csr
 import (
 	"context"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,10 +26,15 @@ import (
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kubelet-serving,verbs=approve
 
+// refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been behind.
+const refusedRecheck = time.Minute
+
 // Reconciler approves serving certificates of known Windows nodes. What is not ours is left alone; what is ours and not right is left
 // pending, with an event on the WindowsInstance.
 type Reconciler struct {
-	Client    client.Client
+	Client client.Client
+	// Live reads the API server: nodes that are not ours are not cached.
+	Live      client.Reader
 	Clientset kubernetes.Interface
 	Namespace string
 	Events    events.EventRecorder
@@ -54,6 +60,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if len(csr.Status.Conditions) > 0 {
 		return ctrl.Result{}, nil
 	}
+	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+		return ctrl.Result{}, nil
+	}
 	known, instances, err := r.knownNodes(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -68,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "ServingCertificateRefused", "Approve",
 				"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
 		}
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}
 	return ctrl.Result{}, r.approve(ctx, csr, decision)
 }
@@ -94,7 +103,8 @@ func (r *Reconciler) decided(ctx context.Context, name string) bool {
 	return err == nil && len(csr.Status.Conditions) > 0
 }
 
-// knownNodes are the nodes of instances that are to be nodes, with the names and addresses that the operator knows them by.
+// knownNodes are the nodes of instances that are to be nodes, with the names and addresses that the operator knows them by, and all other
+// nodes of the cluster, so that no host gets a certificate for one of theirs.
 func (r *Reconciler) knownNodes(ctx context.Context) ([]policy.KnownNode, map[string]*v1alpha1.WindowsInstance, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
@@ -104,17 +114,34 @@ func (r *Reconciler) knownNodes(ctx context.Context) ([]policy.KnownNode, map[st
 	byNode := map[string]*v1alpha1.WindowsInstance{}
 	for i := range list.Items {
 		instance := &list.Items[i]
-		if instance.Status.NodeRef == nil || instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		ref := instance.Status.NodeRef
+		if ref == nil || !ref.Confirmed || instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 			continue
 		}
-		node := policy.KnownNode{Name: instance.Status.NodeRef.Name, Names: []string{instance.Status.NodeRef.Name}}
+		node := policy.KnownNode{Name: ref.Name, Names: []string{ref.Name}}
 		if host := instance.Status.Host; host != nil {
 			node.Addresses = append(node.Addresses, host.Addresses...)
-			node.Names = append(node.Names, host.Name)
 		}
 		node.AddSpecAddress(instance.Spec.Address)
 		known = append(known, node)
 		byNode[node.Name] = instance
 	}
+	var nodes corev1.NodeList
+	if err := r.Live.List(ctx, &nodes); err != nil {
+		return nil, nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	for _, node := range nodes.Items {
+		if byNode[node.Name] == nil {
+			known = append(known, foreign(node))
+		}
+	}
 	return known, byNode, nil
+}
+
+func foreign(node corev1.Node) policy.KnownNode {
+	result := policy.KnownNode{Name: node.Name, Foreign: true, Names: []string{node.Name}}
+	for _, address := range node.Status.Addresses {
+		result.AddSpecAddress(address.Address)
+	}
+	return result
 }

@@ -87,6 +87,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if s.connection != nil {
 			r.Hosts.Release(s.connection)
 		}
+		if !s.finished {
+			return // a phase has panicked, or the operator ends: nothing is known
+		}
 		if statusErr := s.writeStatus(ctx); statusErr != nil && err == nil {
 			result, err = ctrl.Result{}, statusErr
 		}
@@ -99,14 +102,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		}
 		if ctx.Err() != nil {
 			// The operator ends. What was cut off by that is no failure, and the next operator looks for itself.
-			s.silent = true
 			return ctrl.Result{}, nil
 		}
 		obstacle.phase = phase.name
-		s.obstacle = obstacle
+		s.obstacle, s.finished = s.aside(obstacle), true
 		return r.whenBlocked(ctx, s)
 	}
-	s.session.attempts = 0
+	s.session.attempts, s.session.waiting, s.finished = 0, "", true
 	return ctrl.Result{}, nil
 }
 
@@ -122,6 +124,8 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
 		return []phase{
 			{"pause", r.pause},
+			{"remember", r.rememberNode},
+			{"handOver", r.handOver},
 			{"key", r.readKeyForRemoval},
 			{"drain", r.drain},
 			{"reachForRemoval", r.reachForRemoval},
@@ -135,6 +139,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{"pause", r.pause},
 		{"key", r.readKey},
 		{"cluster", r.readCluster},
+		{"remember", r.rememberNode},
 		{"idle", r.stopIfNothingToDo},
 		{"reach", r.reach},
 		{"inspect", r.inspect},
@@ -198,7 +203,7 @@ func (r *Reconciler) pause(_ context.Context, s *scope) *obstacle {
 	}
 	return &obstacle{
 		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonPaused, waiting: true,
-		message: "The instance is paused: the operator does not touch the host.",
+		message: "The instance is paused: the operator neither touches the host nor watches over its node.",
 		next:    "Set spec.paused to false to let the operator go on.",
 	}
 }

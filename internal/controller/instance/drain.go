@@ -1,10 +1,12 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,8 @@ import (
 const (
 	// drainAttempt is how long one reconcile waits for evicted pods before it reports and tries again.
 	drainAttempt = 30 * time.Second
+	// namedPods is how many pods a status names.
+	namedPods = 10
 	// goneAfterSeconds is how long a pod on a dead host may be terminating before the drain no longer waits for it.
 	goneAfterSeconds = 60
 )
@@ -26,10 +30,10 @@ func (s *scope) drainNode(ctx context.Context, node *corev1.Node) *obstacle {
 	if err := s.cordon(ctx, node); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "make the Node unschedulable", err)
 	}
-	s.progress(ctx, "DrainNode", 0, 0, "evicting pods from Node "+node.Name)
+	refusal := &lastLine{}
 	helper := &drain.Helper{
 		Ctx: ctx, Client: s.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		Timeout: drainAttempt, Out: io.Discard, ErrOut: io.Discard,
+		Timeout: drainAttempt, Out: io.Discard, ErrOut: refusal,
 	}
 	if !isReady(node) {
 		// No kubelet will confirm that the pods have ended.
@@ -42,10 +46,31 @@ func (s *scope) drainNode(ctx context.Context, node *corev1.Node) *obstacle {
 	if len(list.Pods()) == 0 {
 		return nil
 	}
+	s.progress(ctx, "DrainNode", 0, 0, "evicting pods from Node "+node.Name)
 	if err := helper.DeleteOrEvictPods(list.Pods()); err != nil {
-		return drainObstacle(node, err.Error()+podsLeft(helper, node.Name))
+		return drainObstacle(node, cmp.Or(refusal.String(), err.Error())+podsLeft(helper, node.Name))
 	}
 	return nil
+}
+
+// lastLine keeps what the drain library has printed last: why an eviction is refused, which its error does not say.
+type lastLine struct {
+	mu   sync.Mutex
+	text string
+}
+
+// Write implements io.Writer.
+func (l *lastLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = strings.TrimSpace(string(p))
+	return len(p), nil
+}
+
+func (l *lastLine) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.TrimSuffix(l.text, ".")
 }
 
 func podsLeft(helper *drain.Helper, node string) string {
@@ -53,11 +78,15 @@ func podsLeft(helper *drain.Helper, node string) string {
 	if len(errs) > 0 || len(list.Pods()) == 0 {
 		return ""
 	}
-	names := make([]string, 0, len(list.Pods()))
-	for _, pod := range list.Pods() {
+	var names []string
+	for i, pod := range list.Pods() {
+		if i == namedPods {
+			names = append(names, fmt.Sprintf("and %d more", len(list.Pods())-namedPods))
+			break
+		}
 		names = append(names, pod.Namespace+"/"+pod.Name)
 	}
-	return ". Pods that are left: " + strings.Join(names, ", ")
+	return ". Pods that are left: " + strings.Join(names, ", ") + "."
 }
 
 func drainObstacle(node *corev1.Node, message string) *obstacle {

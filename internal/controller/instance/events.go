@@ -31,7 +31,15 @@ func (r *Reconciler) emit(e instanceEvent) {
 
 // stopped tells what keeps an instance from going on.
 func stopped(instance *v1alpha1.WindowsInstance, o *obstacle) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeWarning, o.reason, o.phase, o.message + " " + o.next}
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, o.reason, o.phase, sentence(o.message) + " " + o.next}
+}
+
+// sentence ends a text that another one follows.
+func sentence(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
 }
 
 func hostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) instanceEvent {
@@ -43,8 +51,11 @@ func hostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) instanceEvent
 }
 
 func hostRestarts(instance *v1alpha1.WindowsInstance) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostRestarts", "Reboot",
-		"The host restarts to put Windows features or its name in force."}
+	message := "The host restarts to put Windows features or its name in force."
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		message = "The host restarts to take back Windows features or its name."
+	}
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostRestarts", "Reboot", message}
 }
 
 func hostRestarted(instance *v1alpha1.WindowsInstance) instanceEvent {
@@ -78,6 +89,11 @@ func hostLeftBehind(instance *v1alpha1.WindowsInstance) instanceEvent {
 	return instanceEvent{instance, nil, corev1.EventTypeWarning, "HostLeftBehind", "Remove",
 		"As asked, the node is removed without its host " + instance.Spec.Address + `. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
 			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
+}
+
+func hostStays(instance, other *v1alpha1.WindowsInstance) instanceEvent {
+	return instanceEvent{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
+		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
 }
 
 func nodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {

@@ -2,9 +2,13 @@ package instance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -45,7 +49,7 @@ func (s *scope) passGate(ctx context.Context, arguments []string) *obstacle {
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
-	if s.instance.Status.SpecDigest == "" || node == nil || !s.released(node) {
+	if node == nil || !s.released(node) {
 		return nil
 	}
 	line, err := s.run(ctx, verb.Plan, arguments...)
@@ -55,7 +59,11 @@ func (s *scope) passGate(ctx context.Context, arguments []string) *obstacle {
 	if line.Result.Plan == nil || !slices.ContainsFunc(line.Result.Plan.Steps, disturbs) {
 		return nil
 	}
-	if holder := s.gateHolder.acquire(s.instance.Name); holder != s.instance.Name {
+	holder, err := s.acquireGate(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "see which nodes are being changed", err)
+	}
+	if holder != s.instance.Name {
 		return &obstacle{
 			condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonWaiting, waiting: true, after: gatePoll,
 			message: "The change interrupts pods, and " + holder + " is being changed: one node at a time.",
@@ -63,6 +71,22 @@ func (s *scope) passGate(ctx context.Context, arguments []string) *obstacle {
 		}
 	}
 	return s.drainNode(ctx, node)
+}
+
+// acquireGate returns who may be disturbed now. Nodes that an operator before this one has made unschedulable count as being disturbed.
+func (s *scope) acquireGate(ctx context.Context) (holder string, err error) {
+	var nodes corev1.NodeList
+	if err := s.Live.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+		return "", fmt.Errorf("list Windows nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
+		if bound := node.Annotations[v1alpha1.AnnotationInstance]; cordoned && bound != "" && bound != s.instance.Name {
+			return bound, nil
+		}
+	}
+	return s.gateHolder.acquire(s.instance.Name), nil
 }
 
 func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }

@@ -19,7 +19,7 @@ const progressInterval = time.Second
 
 // run has the agent do a verb and shows its steps in the status while it does.
 func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (verb.Line, error) {
-	return s.connection.Run(ctx, s.session.agent, name, arguments, func(line verb.Line) {
+	last, err := s.connection.Run(ctx, s.session.agent, name, arguments, func(line verb.Line) {
 		if line.Type != verb.TypeStep || line.Step == nil {
 			return
 		}
@@ -30,6 +30,35 @@ func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (v
 		}
 		s.progress(ctx, step.Name, step.Index, step.Of, step.Detail)
 	})
+	if last.Type != verb.TypeRebooting {
+		s.instance.Status.Step = nil // a restart goes on after its verb; no other step does
+	}
+	if err == nil {
+		err = complete(name, last)
+	}
+	return last, err
+}
+
+// complete tells whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
+func complete(name verb.Name, last verb.Line) error {
+	if last.Type == verb.TypeRebooting {
+		return nil
+	}
+	r := last.Result
+	ok := r != nil
+	switch {
+	case !ok:
+	case name == verb.Facts:
+		ok = r.Facts != nil
+	case name == verb.Plan:
+		ok = r.Plan != nil
+	case name == verb.Apply:
+		ok = r.Facts != nil && r.Plan != nil
+	}
+	if !ok {
+		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version", name)
+	}
+	return nil
 }
 
 // progress shows what is being done right now.
@@ -46,6 +75,9 @@ func (s *scope) progress(ctx context.Context, name string, index, of int, detail
 	}
 	s.session.lastProgress = now
 	s.instance.Status.Summary = v1alpha1.ReasonInProgress
+	if s.instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		s.instance.Status.Summary = v1alpha1.ReasonRemoving
+	}
 	s.instance.Status.NextAction = "The operator waits for the step " + name + " on the host."
 	if err := s.patchStatus(ctx); err != nil {
 		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
@@ -71,7 +103,7 @@ func (s *scope) hostObstacle(condition string, err error) *obstacle {
 	case errors.As(err, &failure):
 		o.reason = string(failure.Reason)
 		// The agent's facts may have changed with what it did before it failed.
-		s.session.applied = ""
+		s.session.applied, s.session.facts = "", nil
 	case errors.As(err, &failed):
 		o.reason = string(failed.Reason)
 		o.message, o.next = messageAndNext(err, failed)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -32,12 +33,24 @@ func (r *Reconciler) stopIfNothingToDo(ctx context.Context, s *scope) *obstacle 
 		if err := s.markNode(ctx, node); err != nil {
 			return apiObstacle(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
+		s.passWhatHeld()
 		s.pass(v1alpha1.ConditionReady, "The node was checked to work and takes pods.")
 		s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
 		s.instance.Status.Version = r.Version
+		r.gateHolder.release(s.instance.Name)
 		return &obstacle{done: true}
 	}
 	return r.graceForNotReady(node)
+}
+
+// passWhatHeld makes the conditions True again that an obstacle before the connection has made False: it is gone, and the host was not
+// touched since they held.
+func (s *scope) passWhatHeld() {
+	for _, condition := range way {
+		if !meta.IsStatusConditionTrue(s.instance.Status.Conditions, condition) {
+			s.pass(condition, "It was so when the operator last worked on the host.")
+		}
+	}
 }
 
 // graceForNotReady waits a while before a NotReady node is looked at over SSH.
@@ -99,10 +112,19 @@ func unproven(node *corev1.Node) bool {
 	return false
 }
 
+// conflictDelay is how soon a write is tried again that another's has overtaken.
+const conflictDelay = 200 * time.Millisecond
+
 // apiObstacle is a request to the API server that failed.
 func apiObstacle(condition, what string, err error) *obstacle {
+	if apierrors.IsConflict(err) {
+		return &obstacle{
+			condition: condition, reason: v1alpha1.ReasonWaiting, waiting: true, after: conflictDelay,
+			message: "Somebody else has changed the same object at the same time.", next: "The operator tries again at once.",
+		}
+	}
 	return &obstacle{
-		condition: condition, reason: "APIRequestFailed",
+		condition: condition, reason: v1alpha1.ReasonAPIRequestFailed,
 		message: "Could not " + what + ": " + err.Error(), err: err,
 		next: "Nothing is to be done if the API server is busy; a refusal names the missing permission.",
 	}

@@ -62,8 +62,11 @@ func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
 	facts, err := r.Cluster.Current()
 	if err != nil {
 		var fault *cluster.Error
+		read := errors.As(err, &fault)
+		// An operator that has just started has read nothing yet, which is nothing against a host that is Ready.
+		s.silent = !read
 		return &obstacle{
-			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true, act: errors.As(err, &fault),
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true, act: read,
 			message: "The cluster's configuration cannot be used: " + err.Error(),
 			next:    "The operator goes on as soon as the named object is in order.",
 		}

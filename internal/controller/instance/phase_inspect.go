@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,29 +20,26 @@ import (
 // supportRecheck is how often a host that is not supported is asked again: it may have been updated.
 const supportRecheck = 10 * time.Minute
 
+// claimPoll is how soon a claim is looked at again that waits for another to be withdrawn.
+const claimPoll = time.Second
+
 // inspect brings the agent and asks it what the host is, once for each connection.
 func (r *Reconciler) inspect(ctx context.Context, s *scope) *obstacle {
 	if s.session.facts == nil {
 		if o := s.askFacts(ctx); o != nil {
-			return o
+			return cmp.Or(s.stillRebooting(), o)
 		}
 	}
 	facts := s.session.facts
-	if s.rebooting() && s.instance.Status.Host != nil && s.instance.Status.Host.BootID == facts.System.BootID {
-		// It still answers from before the restart. What it is told now would be lost.
-		s.session.forgetHost()
-		r.Hosts.Close(s.instance.Name)
-		return rebootObstacle()
-	}
-	if s.rebooting() {
-		s.emit(hostRestarted(s.instance))
+	if o := s.awaitRestart(facts); o != nil {
+		return o
 	}
 	s.instance.Status.Host = hostStatus(facts)
 	return nil
 }
 
 func (s *scope) askFacts(ctx context.Context) *obstacle {
-	s.progress(ctx, "SendAgent", 0, 0, "")
+	s.progress(ctx, "Inspect", 0, 0, "")
 	agent, err := s.agentFile()
 	if err != nil {
 		return payloadObstacle(err)
@@ -87,6 +85,9 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 	if o != nil {
 		return o
 	}
+	if s.nodeName() == name && s.instance.Status.NodeRef.Confirmed {
+		return nil
+	}
 	if s.nodeName() != name {
 		s.instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
 		if err := s.patchStatus(ctx); err != nil {
@@ -98,7 +99,17 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionJoined, "check the node name", err)
 	}
 	if decision.Allowed {
+		s.instance.Status.NodeRef.Confirmed = true
+		if err := s.patchStatus(ctx); err != nil {
+			return apiObstacle(v1alpha1.ConditionJoined, "confirm the node name", err)
+		}
 		return nil
+	}
+	if decision.Reason == v1alpha1.ReasonWaiting {
+		return &obstacle{
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaiting, waiting: true, after: claimPoll,
+			message: decision.Message, next: "The operator looks again in a second.",
+		}
 	}
 	s.instance.Status.NodeRef = nil
 	r.Hosts.Close(s.instance.Name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -60,6 +61,10 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 		return o
 	}
 	s.session.checked = false
+	// From here on the host may be neither what it was nor what it is to be, also when the cluster changes its mind.
+	if err := s.forgetDigest(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionInstalled, "note that the host is being changed", err)
+	}
 	line, err := s.run(ctx, verb.Apply, arguments...)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionInstalled, err)
@@ -75,6 +80,15 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 	}
 	s.session.applied, s.session.left = digest, *line.Result.Plan
 	return nil
+}
+
+// forgetDigest takes back that the host is what its spec says: until it was verified again, it is not left alone.
+func (s *scope) forgetDigest(ctx context.Context) error {
+	if s.instance.Status.SpecDigest == "" {
+		return nil
+	}
+	s.instance.Status.SpecDigest = ""
+	return s.patchStatus(ctx)
 }
 
 // send uploads spec and payload and returns the verb's arguments.
@@ -98,16 +112,24 @@ func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *ob
 		return nil, payloadObstacle(err)
 	}
 	payloadPath := nodespec.InboxPayload(archive.SHA256)
-	s.progress(ctx, "SendPayload", 0, 0, "")
-	if err := s.connection.Upload(ctx, payloadPath, archive.Size, archive.Reader(), s.transferProgress(ctx, "SendPayload")); err != nil {
+	if err := s.sendPayload(ctx, payloadPath, archive); err != nil {
 		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
 	}
 	return append(arguments, "--payload", payloadPath), nil
 }
 
+// sendPayload uploads the archive, unless an earlier attempt that was cut off afterwards has brought it. The agent checks what is in it.
+func (s *scope) sendPayload(ctx context.Context, path string, archive *payload.Archive) error {
+	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
+		return err
+	}
+	s.progress(ctx, "SendPayload", 0, 0, "")
+	return s.connection.Upload(ctx, path, archive.Size, archive.Reader(), s.transferProgress(ctx, "SendPayload"))
+}
+
 func payloadObstacle(err error) *obstacle {
 	return &obstacle{
-		condition: v1alpha1.ConditionInstalled, reason: "PayloadUnavailable", err: err,
+		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonPayloadMissing, err: err,
 		message: "The operator cannot read its payload: " + err.Error(), next: "The operator's image is damaged or its disk is full.",
 	}
 }

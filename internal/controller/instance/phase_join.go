@@ -1,10 +1,12 @@
 package instance
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -107,10 +109,13 @@ func (s *scope) issueCertificate(ctx context.Context) *obstacle {
 		return o
 	}
 	if slices.Contains(s.session.left.Needs, nodespec.NeedCertificate) {
+		if err := s.deleteRequests(ctx, s); err != nil {
+			return apiObstacle(v1alpha1.ConditionJoined, "delete the certificate request", err)
+		}
 		return &obstacle{
 			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused,
 			message: "The agent did not take the certificate that was signed for its request.",
-			next:    "The operator makes a new request at the next attempt.",
+			next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
 		}
 	}
 	return nil
@@ -137,6 +142,9 @@ func (s *scope) sign(ctx context.Context, request []byte) ([]byte, error) {
 		if err != nil {
 			return false, fmt.Errorf("read CertificateSigningRequest %s: %w", name, err)
 		}
+		if !ours(present, csr) {
+			return false, fmt.Errorf("CertificateSigningRequest %s is there already and is not the operator's (made by %s): delete it", name, present.Spec.Username)
+		}
 		if refused := closedWithout(present); refused != "" {
 			return false, fmt.Errorf("CertificateSigningRequest %s was %s", name, refused)
 		}
@@ -158,6 +166,13 @@ func (s *scope) sign(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, fmt.Errorf("wait for the signed certificate: %w", err)
 	}
 	return certificate, nil
+}
+
+// ours tells whether a request is the one that the operator made: its name can be foreseen, and nothing that another made is approved
+// under it.
+func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
+	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
+		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Labels[labelInstance] == made.Labels[labelInstance]
 }
 
 func approved(csr *certificatesv1.CertificateSigningRequest) bool {
@@ -200,6 +215,13 @@ func (s *scope) bindNode(ctx context.Context, node *corev1.Node) error {
 // patchNode writes what differs, and nothing when nothing does.
 func (s *scope) patchNode(ctx context.Context, before, after *corev1.Node) error {
 	patch := client.MergeFrom(before)
+	if !reflect.DeepEqual(before.Spec, after.Spec) {
+		// Taints are replaced as a whole: others write them too.
+		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	}
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
 	if data, err := patch.Data(after); err == nil && string(data) == "{}" {
 		return nil
 	}

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -24,9 +25,9 @@ const (
 
 // reach connects to the host, or takes the connection that is there, and pins its host key at first contact.
 func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
-	target, err := s.target(ctx)
+	target, err := s.target()
 	if err != nil {
-		return apiObstacle(v1alpha1.ConditionReachable, "find the pinned host key", err)
+		return apiObstacle(v1alpha1.ConditionReachable, "read the pinned host key", err)
 	}
 	if err := s.announceContact(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
@@ -39,7 +40,8 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 	}
 	if err != nil {
 		s.session.forgetHost()
-		if o := s.stillRebooting(); o != nil {
+		// What comes with a restart passes with it; another host key does not.
+		if o := s.stillRebooting(); o != nil && remote.ReasonOf(err) != remote.ReasonHostKeyChanged {
 			return o
 		}
 		return connectObstacle(err)
@@ -49,7 +51,7 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 		s.session.connection = connection
 	}
 	s.connection = connection
-	s.pinHostKey(connection.HostKey())
+	s.pinHostKey(connection.HostKey(), target.HostKey == nil)
 	s.pass(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
 	// The pin is written before anything is sent to the host.
 	if err := s.patchStatus(ctx); err != nil {
@@ -75,19 +77,12 @@ func (s *scope) accepts(key remote.HostKey) bool {
 }
 
 // target says whom to connect to, and which host key must answer.
-func (s *scope) target(ctx context.Context) (remote.Target, error) {
+func (s *scope) target() (remote.Target, error) {
 	target := remote.Target{
 		Instance: s.instance.Name, Namespace: s.instance.Namespace,
 		Address: s.instance.Spec.Address, User: s.instance.Spec.Username, Key: s.key,
 	}
-	pinned := s.instance.Status.HostKey
-	if pinned == nil {
-		var err error
-		if pinned, err = s.hostKeyOfNode(ctx); err != nil {
-			return remote.Target{}, err
-		}
-	}
-	if pinned != nil {
+	if pinned := s.instance.Status.HostKey; pinned != nil {
 		data, err := base64.StdEncoding.DecodeString(pinned.Key)
 		if err != nil {
 			return remote.Target{}, hostError("decode the pinned host key", s.instance, err)
@@ -97,29 +92,17 @@ func (s *scope) target(ctx context.Context) (remote.Target, error) {
 	return target, nil
 }
 
-// hostKeyOfNode finds the pin on the Node, where it outlives a deleted WindowsInstance.
-func (s *scope) hostKeyOfNode(ctx context.Context) (*v1alpha1.HostKey, error) {
-	var nodes corev1.NodeList
-	if err := s.Client.List(ctx, &nodes); err != nil {
-		return nil, hostError("list Windows nodes", s.instance, err)
-	}
-	for _, node := range nodes.Items {
-		key := node.Annotations[v1alpha1.AnnotationHostKey]
-		if key != "" && node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name {
-			return &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key}, nil
-		}
-	}
-	return nil, nil
-}
-
-func (s *scope) pinHostKey(key remote.HostKey) {
+// pinHostKey notes the key that the host has shown; first tells that none was pinned before, on the Node neither.
+func (s *scope) pinHostKey(key remote.HostKey, first bool) {
 	encoded := base64.StdEncoding.EncodeToString(key.Data)
-	if pinned := s.instance.Status.HostKey; pinned != nil && pinned.Key == encoded {
+	before := s.instance.Status.HostKey
+	if before != nil && before.Key == encoded {
 		return
 	}
-	first := s.instance.Status.HostKey == nil
 	s.instance.Status.HostKey = &v1alpha1.HostKey{Type: key.Type, Key: encoded, Fingerprint: key.Fingerprint()}
-	s.emit(hostKeyPinned(s.instance, first))
+	if first || before != nil {
+		s.emit(hostKeyPinned(s.instance, first))
+	}
 }
 
 // rebooting tells whether the operator waits for a restart that it asked for.
@@ -138,6 +121,32 @@ func (s *scope) stillRebooting() *obstacle {
 		return nil
 	}
 	return rebootObstacle()
+}
+
+// restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
+const restartLimit = 2 * time.Minute
+
+// awaitRestart waits while a host that was to restart still answers from before: what it is told then would be lost. It ends the wait
+// when the host is back, or has not restarted after all.
+func (s *scope) awaitRestart(facts *plan.Facts) *obstacle {
+	if !s.rebooting() {
+		return nil
+	}
+	condition := meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionPrepared)
+	before := s.instance.Status.Host != nil && s.instance.Status.Host.BootID == facts.System.BootID
+	if before && s.Clock.Since(condition.LastTransitionTime.Time) < restartLimit {
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+		return rebootObstacle()
+	}
+	if !before {
+		s.emit(hostRestarted(s.instance))
+	}
+	meta.SetStatusCondition(&s.instance.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
+		Message: "The host was restarted.", LastTransitionTime: metav1.NewTime(s.Clock.Now()),
+	})
+	return nil
 }
 
 func rebootObstacle() *obstacle {

@@ -2,12 +2,14 @@ package instance
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -23,9 +25,14 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
-	if failed := failedChecks(line.Result.Checks); len(failed) > 0 {
+	spec, o := s.spec(ctx)
+	if o != nil {
+		return o
+	}
+	if failed := failedChecks(spec.Checks, line.Result.Checks); len(failed) > 0 {
 		// The next attempt compares the host with its spec again: a failed check often has a cause there.
 		s.session.applied = ""
+		s.instance.Status.SpecDigest = ""
 		return &obstacle{
 			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: strings.Join(failed, "; "),
 			next: "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
@@ -35,11 +42,19 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 	return nil
 }
 
-func failedChecks(checks []verb.CheckResult) []string {
+// failedChecks are the gating checks of the spec that did not pass. One that was not answered has not passed.
+func failedChecks(wanted []nodespec.Check, results []verb.CheckResult) []string {
 	var failed []string
-	for _, check := range checks {
-		if !check.Passed && !check.Advisory {
-			failed = append(failed, check.Name+": "+check.Message)
+	for _, check := range wanted {
+		if check.Advisory {
+			continue
+		}
+		i := slices.IndexFunc(results, func(r verb.CheckResult) bool { return r.Name == check.Name })
+		switch {
+		case i < 0:
+			failed = append(failed, check.Name+": the agent did not answer")
+		case !results[i].Passed:
+			failed = append(failed, check.Name+": "+results[i].Message)
 		}
 	}
 	return failed

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,8 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// untouched tells whether the host was never changed: it is, from the moment its host key is pinned.
-func (s *scope) untouched() bool { return s.instance.Status.HostKey == nil }
+// untouched tells whether there is nothing to give back: the host was never changed, which it is from the moment its host key is pinned,
+// or it is another instance's now.
+func (s *scope) untouched() bool { return s.handedOver || s.instance.Status.HostKey == nil }
 
 // forget tells whether an administrator has said that the host is gone for good.
 func (s *scope) forget() bool { return s.instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" }
@@ -30,7 +32,7 @@ func (r *Reconciler) readKeyForRemoval(ctx context.Context, s *scope) *obstacle 
 
 // drain moves the pods away before the node goes.
 func (r *Reconciler) drain(ctx context.Context, s *scope) *obstacle {
-	if s.nodeName() == "" {
+	if s.handedOver || s.nodeName() == "" {
 		return nil
 	}
 	node, err := s.node(ctx)
@@ -43,12 +45,21 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) *obstacle {
 	if !node.Spec.Unschedulable {
 		s.emit(nodeDrains(s.instance, node))
 	}
-	return s.drainNode(ctx, node)
+	o := s.drainNode(ctx, node)
+	if o != nil && !isReady(node) {
+		o.next += " " + s.forgetHint()
+	}
+	return o
 }
 
 // owns tells whether the Node is the instance's own and may be drained and deleted with it.
 func (s *scope) owns(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name
+}
+
+// forgetHint is how an administrator removes a node without its host.
+func (s *scope) forgetHint() string {
+	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.instance.Name, s.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
 // reachForRemoval connects to the host, and says what to do when it is gone.
@@ -58,8 +69,7 @@ func (r *Reconciler) reachForRemoval(ctx context.Context, s *scope) *obstacle {
 	}
 	if o := r.reach(ctx, s); o != nil {
 		if !o.waiting {
-			o.next = fmt.Sprintf("%s The node stays until the host was given back. If the host is gone for good: "+
-				"kubectl annotate windowsinstance %s -n %s %s=true", o.next, s.instance.Name, s.Namespace, v1alpha1.AnnotationForgetHost)
+			o.next = fmt.Sprintf("%s The node stays until the host was given back. %s", o.next, s.forgetHint())
 		}
 		return o
 	}
@@ -87,36 +97,27 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 	if err := s.connection.Remove(ctx, nodespec.AgentRoot); err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
-	if !s.rootExistedBefore() {
-		if err := s.connection.Remove(ctx, nodespec.Root); err != nil {
-			return s.hostObstacle(v1alpha1.ConditionReady, err)
-		}
+	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is gone.
+	if err := s.connection.RemoveEmpty(ctx, nodespec.Root); err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
 	r.Hosts.Close(s.instance.Name)
 	s.emit(hostGivenBack(s.instance))
 	return nil
 }
 
-// rootExistedBefore tells whether C:\k was there before the operator came.
-func (s *scope) rootExistedBefore() bool {
-	return s.session.facts != nil && s.session.facts.Ledger.Paths[nodespec.Root].Existed
-}
-
 func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 	if s.session.facts == nil {
 		if o := s.askFacts(ctx); o != nil {
-			return o
+			return cmp.Or(s.stillRebooting(), o)
 		}
 	}
-	if s.rebooting() && s.instance.Status.Host != nil && s.instance.Status.Host.BootID == s.session.facts.System.BootID {
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
-		return rebootObstacle()
+	if o := s.awaitRestart(s.session.facts); o != nil {
+		return o
 	}
 	s.instance.Status.Host = hostStatus(s.session.facts)
 	// From here on the host is no longer what it was brought to, also when its entry comes back.
-	s.instance.Status.SpecDigest = ""
-	if err := s.patchStatus(ctx); err != nil {
+	if err := s.forgetDigest(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "note that the host is being given back", err)
 	}
 	line, err := s.run(ctx, verb.Remove)
@@ -143,7 +144,7 @@ func (r *Reconciler) forgetNode(ctx context.Context, s *scope) *obstacle {
 	if err := r.deleteRequests(ctx, s); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "delete certificate requests", err)
 	}
-	if s.nodeName() == "" {
+	if s.handedOver || s.nodeName() == "" {
 		return nil
 	}
 	node := &corev1.Node{}

@@ -3,6 +3,7 @@ package instance
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -28,7 +29,11 @@ type scope struct {
 	passed map[string]metav1.Condition
 	// obstacle is what stopped the reconcile; nil when nothing did.
 	obstacle *obstacle
-	// silent is true when no status is to be written: the object is gone, or the operator ends.
+	// handedOver is true when another instance has the same host, which therefore stays as it is.
+	handedOver bool
+	// finished is true when the phases have come to an end or to an obstacle.
+	finished bool
+	// silent is true when no status is to be written: the object is gone, or the operator ends, or has read nothing yet.
 	silent  bool
 	retryAt time.Time
 }
@@ -62,6 +67,22 @@ func (r *Reconciler) newScope(instance *v1alpha1.WindowsInstance) *scope {
 		before:     instance.Status.Summary,
 		passed:     map[string]metav1.Condition{},
 	}
+}
+
+// aside moves an obstacle that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster or a
+// pause keeps the operator from watching over a node that works, and no more.
+func (s *scope) aside(o *obstacle) *obstacle {
+	switch o.phase {
+	case "entry", "pause", "key", "cluster":
+	default:
+		return o
+	}
+	if o.done || s.instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+		s.instance.Status.SpecDigest == "" || !meta.IsStatusConditionTrue(s.instance.Status.Conditions, v1alpha1.ConditionReady) {
+		return o
+	}
+	o.condition = v1alpha1.ConditionUpToDate
+	return o
 }
 
 // pass notes that a condition is true.

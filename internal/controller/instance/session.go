@@ -34,6 +34,7 @@ type session struct {
 // forgetHost drops what was learnt over a connection that is gone.
 func (s *session) forgetHost() {
 	s.connection, s.agent, s.facts, s.applied, s.left, s.checked = nil, "", nil, "", plan.Plan{}, false
+	s.waiting = ""
 }
 
 // waitingSince returns when the named wait began.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -89,6 +90,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
+		condition.Message = shortened(condition.Message)
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -96,6 +98,16 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 	case o == nil || o.done:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
-		status.Summary, status.NextAction = o.reason, o.next
+		status.Summary, status.NextAction = o.reason, shortened(o.next)
 	}
+}
+
+// longestMessage keeps what comes from hosts and libraries within what the API server takes and people read, in bytes.
+const longestMessage = 2048
+
+func shortened(message string) string {
+	if len(message) <= longestMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longestMessage-len("…")], "") + "…"
 }

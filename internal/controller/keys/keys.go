@@ -55,5 +55,6 @@ func parse(secret *corev1.Secret) (sshkey.Key, error) {
 
 // Remedy is what an administrator does about a missing or unusable key.
 func Remedy(namespace string) string {
-	return "Create it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<path of the private key> -n " + namespace
+	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<path of the private key> -n " + namespace +
+		" --dry-run=client -o yaml | oc apply -f -"
 }

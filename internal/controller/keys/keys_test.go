@@ -137,7 +137,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 			t.Errorf("error is %v", err)
 		}
 		if remedy := Remedy(namespace); !strings.Contains(remedy, "create secret generic "+SecretName) ||
-			!strings.Contains(remedy, SecretKey+"=") || !strings.HasSuffix(remedy, "-n "+namespace) {
+			!strings.Contains(remedy, SecretKey+"=") || !strings.Contains(remedy, "-n "+namespace+" ") {
 			t.Errorf("remedy is %q", remedy)
 		}
 	})

@@ -115,7 +115,19 @@ func (m *Machine) Name() string {
 }
 
 // Addresses are the machine's IPv4 addresses.
-func (m *Machine) Addresses() []string { return slices.Clone(m.options.Addresses) }
+func (m *Machine) Addresses() []string {
+	m.lock()
+	defer m.unlock()
+	return slices.Clone(m.options.Addresses)
+}
+
+// SetAddresses gives the machine other IPv4 addresses, the default route's first, as DHCP does. What listens on the old ones is the
+// caller's to move.
+func (m *Machine) SetAddresses(addresses ...string) {
+	m.lock()
+	defer m.unlock()
+	m.options.Addresses = slices.Clone(addresses)
+}
 
 // Journal is the record of what happened on the machine.
 func (m *Machine) Journal() *Journal { return m.journal }

@@ -3,6 +3,7 @@ package byoh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,13 +65,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	desired, faults := desiredInstances(r.Namespace, configMap.Data)
+	var errs []error
 	for _, change := range changes(present.Items, desired) {
-		if err := r.apply(ctx, configMap, change); err != nil {
-			return ctrl.Result{}, err
-		}
+		errs = append(errs, r.apply(ctx, configMap, change))
 	}
 	r.report(configMap, faults)
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, errors.Join(errs...)
 }
 
 func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, change change) error {

@@ -2,9 +2,11 @@ package byoh
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // event is one Kubernetes event, made by the constructors below and nowhere else.
@@ -20,15 +22,20 @@ func (r *Reconciler) emit(e event) {
 
 func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
 	return event{instance, configMap, corev1.EventTypeNormal, "Listed", "CreateInstance",
-		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName + " lists this host: it will become a node."}
+		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName + " lists this host: it is to become a node."}
 }
 
 func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
-	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval",
-		"ConfigMap " + ConfigMapName + " no longer lists this host: its node will be drained and removed, and the host given back as it was."}
+	message := "ConfigMap " + ConfigMapName + " no longer lists this host: its node will be drained and removed, and the host given back as it was."
+	if instance.Status.HostKey == nil {
+		message = "ConfigMap " + ConfigMapName + " no longer lists this host, which was never reached: nothing on it was changed."
+	}
+	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval", message}
 }
 
+// entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise taken for one.
 func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
-	return event{configMap, nil, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: policy.InstanceName(fault.key)}}
+	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
 }

@@ -1,0 +1,193 @@
+// Package docs_test keeps the guide and the code in step.
+package docs_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// constant is a constant as it stands in the code.
+type constant struct {
+	name  string // with its package: "remote.DefaultDialLimit"
+	value ast.Expr
+}
+
+// constants are the package-level constants in the files of a pattern, without tests, whose names match.
+func constants(t *testing.T, files, names string) []constant {
+	t.Helper()
+	var found []constant
+	for _, file := range parse(t, files) {
+		for _, declaration := range file.Decls {
+			group, ok := declaration.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range group.Specs {
+				value := spec.(*ast.ValueSpec)
+				if len(value.Values) == 1 && regexp.MustCompile(names).MatchString(value.Names[0].Name) {
+					found = append(found, constant{file.Name.Name + "." + value.Names[0].Name, value.Values[0]})
+				}
+			}
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("no constant in %s matches %s", files, names)
+	}
+	return found
+}
+
+func parse(t *testing.T, pattern string) []*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// firstCells are the names in code font that begin the rows of a document's tables, with their rows.
+func firstCells(t *testing.T, document string) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|.*$").FindAllStringSubmatch(string(data), -1) {
+		rows[row[1]] = row[0]
+	}
+	return rows
+}
+
+func TestConditionsAndReasonsAreDocumented(t *testing.T) {
+	rows := firstCells(t, "conditions.md")
+	inCode := map[string]bool{}
+	for _, source := range []struct{ files, names string }{
+		{"api/v1alpha1/conditions.go", "^(Condition|Reason)"},
+		{"internal/remote/errors.go", "^Reason"},
+		{"internal/verb/verb.go", "^Reason"},
+	} {
+		for _, c := range constants(t, source.files, source.names) {
+			name, err := strconv.Unquote(c.value.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inCode[name] = true
+			if rows[name] == "" {
+				t.Errorf("docs/conditions.md has no row for %s (%s)", name, c.name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if !strings.Contains(name, ".") && !inCode[name] {
+			t.Errorf("docs/conditions.md has a row for %s, which the code does not know", name)
+		}
+	}
+}
+
+func TestReasonsAreConstants(t *testing.T) {
+	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/policy/*.go"} {
+		for _, file := range parse(t, pattern) {
+			ast.Inspect(file, func(node ast.Node) bool {
+				literal, ok := node.(*ast.CompositeLit)
+				if !ok {
+					return true
+				}
+				if name, ok := literal.Type.(*ast.Ident); !ok || name.Name != "obstacle" && name.Name != "Decision" {
+					return true
+				}
+				for _, element := range literal.Elts {
+					field, ok := element.(*ast.KeyValueExpr)
+					if !ok || !strings.EqualFold(fmt.Sprint(field.Key), "reason") {
+						continue
+					}
+					if text, ok := field.Value.(*ast.BasicLit); ok {
+						t.Errorf("package %s has the reason %s as a text: make it a constant, so that docs/conditions.md must explain it", file.Name.Name, text.Value)
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
+func TestLimitsAreDocumented(t *testing.T) {
+	rows := firstCells(t, "conditions.md")
+	var limits []constant
+	limits = append(limits, constants(t, "internal/remote/limits.go", "^Default")...)
+	limits = append(limits, constants(t, "internal/agent/timeouts.go", "^[A-Z]")...)
+	limits = append(limits, constants(t, "internal/controller/instance/*.go", "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
+	inCode := map[string]bool{}
+	for _, limit := range limits {
+		inCode[limit.name] = true
+		if row, want := rows[limit.name], "| "+written(t, limit.value)+" |"; !strings.Contains(row, want) {
+			t.Errorf("docs/conditions.md must have a row for %s with %q, it has %q", limit.name, want, row)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if strings.Contains(name, ".") && !inCode[name] {
+			t.Errorf("docs/conditions.md has a row for %s, which the code does not know", name)
+		}
+	}
+}
+
+// written is a number or a duration as the guide writes it: "10 s".
+func written(t *testing.T, value ast.Expr) string {
+	t.Helper()
+	if number, ok := value.(*ast.BasicLit); ok {
+		return number.Value
+	}
+	duration := evaluate(t, value)
+	switch {
+	case duration%time.Minute == 0:
+		return fmt.Sprintf("%d min", duration/time.Minute)
+	case duration%time.Second == 0:
+		return fmt.Sprintf("%d s", duration/time.Second)
+	}
+	return fmt.Sprintf("%d ms", duration/time.Millisecond)
+}
+
+// evaluate knows time.Minute and 10 * time.Second.
+func evaluate(t *testing.T, value ast.Expr) time.Duration {
+	t.Helper()
+	switch v := value.(type) {
+	case *ast.BasicLit:
+		number, err := strconv.Atoi(v.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(number)
+	case *ast.BinaryExpr:
+		return evaluate(t, v.X) * evaluate(t, v.Y)
+	case *ast.SelectorExpr:
+		if unit, ok := units[v.Sel.Name]; ok {
+			return unit
+		}
+	}
+	t.Fatalf("a limit is written as %T, which this test cannot read", value)
+	return 0
+}
+
+var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}

@@ -1,0 +1,68 @@
+package instance
+
+import (
+	"context"
+	"encoding/base64"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// rememberNode restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name, and keeps
+// the pinned host key.
+func (r *Reconciler) rememberNode(ctx context.Context, s *scope) *obstacle {
+	if s.instance.Status.HostKey != nil {
+		return nil
+	}
+	var nodes corev1.NodeList
+	if err := s.Client.List(ctx, &nodes); err != nil {
+		return apiObstacle(v1alpha1.ConditionReachable, "list Windows nodes", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		key, keyType := node.Annotations[v1alpha1.AnnotationHostKey], node.Annotations[v1alpha1.AnnotationHostKeyType]
+		if key == "" || !s.owns(node) {
+			continue
+		}
+		s.instance.Status.HostKey = &v1alpha1.HostKey{Type: keyType, Key: key, Fingerprint: fingerprint(key)}
+		s.instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
+		return nil
+	}
+	return nil
+}
+
+// fingerprint is that of a host key in base64; empty when it is none.
+func fingerprint(key string) string {
+	data, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return ""
+	}
+	parsed, err := ssh.ParsePublicKey(data)
+	if err != nil {
+		return ""
+	}
+	return ssh.FingerprintSHA256(parsed)
+}
+
+// handOver finds out whether the host of an instance that is to be removed belongs to another instance by now: it is listed under a
+// second address, or moved to a new one. Then the host and its node stay, and only the instance goes.
+func (r *Reconciler) handOver(ctx context.Context, s *scope) *obstacle {
+	r.gateHolder.release(s.instance.Name)
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Live.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "list WindowsInstances", err)
+	}
+	for i := range instances.Items {
+		other := &instances.Items[i]
+		if other.Name != s.instance.Name && other.Spec.DesiredState != v1alpha1.DesiredStateRemoved && policy.SameHost(s.instance, other) {
+			s.handedOver = true
+			s.emit(hostStays(s.instance, other))
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is what became of a budget.
+type Verdict string
+
+// Verdicts. Only Over fails a run: times depend on the machine.
+const (
+	Kept        Verdict = "kept"
+	Over        Verdict = "OVER"
+	Slow        Verdict = "slow"
+	NotMeasured Verdict = "not measured"
+)
+
+// Line is one budget with what was measured.
+type Line struct {
+	Subject  string  `json:"subject"`
+	What     string  `json:"what"`
+	Measured string  `json:"measured"`
+	Budget   string  `json:"budget"`
+	Verdict  Verdict `json:"verdict"`
+}
+
+// Budgets.
+const (
+	maxConnections  = 2
+	maxExecs        = 8
+	maxSFTPSessions = 1
+	maxReboots      = 1
+	maxWirePercent  = 25
+	maxOwnSeconds   = 3
+	maxTenSeconds   = 10
+	maxFiftySeconds = 60
+	maxAddedSeconds = 10
+
+	// distant is the round trip at which the time that is added by us has a budget.
+	distant = 50 * time.Millisecond
+)
+
+// Evaluate compares a result with all budgets.
+func Evaluate(r Result) []Line {
+	var lines []Line
+	lines = append(lines, joinLines(r)...)
+	lines = append(lines, wireLine(r))
+	for _, occasion := range []Occasion{LeftAlone, LookAgain} {
+		lines = append(lines, quietLines(r, occasion)...)
+	}
+	lines = append(lines, restartLines(r)...)
+	return append(lines, timeLines(r)...)
+}
+
+// Failed are the lines that are over their budget.
+func Failed(lines []Line) []Line { return with(lines, Over) }
+
+// with are the lines of a verdict.
+func with(lines []Line, verdict Verdict) []Line {
+	var chosen []Line
+	for _, line := range lines {
+		if line.Verdict == verdict {
+			chosen = append(chosen, line)
+		}
+	}
+	return chosen
+}
+
+// count judges a number of things.
+func count(subject, what string, measured, limit int, known bool) Line {
+	line := Line{Subject: subject, What: what, Budget: fmt.Sprintf("≤ %d", limit), Verdict: NotMeasured}
+	if limit == 0 {
+		line.Budget = "0"
+	}
+	if known {
+		line.Measured, line.Verdict = fmt.Sprint(measured), Kept
+		if measured > limit {
+			line.Verdict = Over
+		}
+	}
+	return line
+}
+
+// duration judges a time.
+func duration(subject, what string, seconds, limit float64, known bool) Line {
+	line := Line{Subject: subject, What: what, Budget: fmt.Sprintf("< %g s", limit), Verdict: NotMeasured}
+	if known {
+		line.Measured, line.Verdict = fmt.Sprintf("%.1f s", seconds), Kept
+		if seconds >= limit {
+			line.Verdict = Slow
+		}
+	}
+	return line
+}
+
+func joinLines(r Result) []Line {
+	const subject = "first configuration, worst host of all runs"
+	costs := make([]Cost, len(r.Joins))
+	for i, join := range r.Joins {
+		costs[i] = join.Worst
+	}
+	cost, known := worst(costs), len(costs) > 0
+	return []Line{
+		count(subject, "SSH connections", cost.Connections, maxConnections, known),
+		count(subject, "execs", cost.Execs, maxExecs, known),
+		count(subject, "PowerShell starts", cost.PowerShell, 0, known),
+		count(subject, "SFTP sessions", cost.SFTPSessions, maxSFTPSessions, known),
+		count(subject, "reboots", cost.Reboots, maxReboots, known),
+	}
+}
+
+// wireLine judges all bytes that the worst host received until it was Ready, not only those of the archive.
+func wireLine(r Result) Line {
+	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size", maxWirePercent), Verdict: NotMeasured}
+	if len(r.Joins) == 0 || r.Payload.RawBytes == 0 {
+		return line
+	}
+	var received int64
+	for _, join := range r.Joins {
+		received = max(received, join.Worst.Received)
+	}
+	line.Measured, line.Verdict = percent(received, r.Payload.RawBytes), Kept
+	if received*100 > r.Payload.RawBytes*maxWirePercent {
+		line.Verdict = Over
+	}
+	return line
+}
+
+// quiets are all of an occasion, together.
+func quiets(r Result, occasion Occasion) (cost Cost, writes int, known bool) {
+	for _, quiet := range r.Quiets {
+		if quiet.Occasion == occasion {
+			cost, writes, known = sum([]Cost{cost, quiet.All}), writes+quiet.Writes, true
+		}
+	}
+	return cost, writes, known
+}
+
+func quietLines(r Result, occasion Occasion) []Line {
+	cost, writes, known := quiets(r, occasion)
+	subject := "nothing to do, " + string(occasion)
+	return []Line{
+		count(subject, "SSH connections", cost.Connections, 0, known),
+		count(subject, "execs", cost.Execs, 0, known),
+		count(subject, "process starts on hosts", cost.Processes, 0, known),
+		count(subject, "API writes", writes, 0, known),
+	}
+}
+
+func restartLines(r Result) []Line {
+	cost, _, known := quiets(r, Restarted)
+	const subject = "operator restart, healthy nodes"
+	return []Line{
+		count(subject, "SSH connections", cost.Connections, 0, known),
+		count(subject, "service operations on hosts", cost.Services, 0, known),
+	}
+}
+
+func timeLines(r Result) []Line {
+	one, hasOne := r.join(1, 0)
+	ten, hasTen := r.join(10, 0)
+	fifty, hasFifty := r.join(50, 0)
+	far, hasFar := r.join(1, distant)
+	return []Line{
+		duration("1 host that costs nothing", "ConfigMap to Ready", one.Seconds, maxOwnSeconds, hasOne),
+		duration("10 hosts that cost nothing", "ConfigMap to all Ready", ten.Seconds, maxTenSeconds, hasTen),
+		duration("50 hosts that cost nothing", "ConfigMap to all Ready", fifty.Seconds, maxFiftySeconds, hasFifty),
+		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds, maxAddedSeconds, hasOne && hasFar),
+	}
+}
+
+// join finds a run by its parameters.
+func (r Result) join(hosts int, roundTrip time.Duration) (Join, bool) {
+	for _, join := range r.Joins {
+		if join.Hosts == hosts && join.RoundTrip == roundTrip {
+			return join, true
+		}
+	}
+	return Join{}, false
+}

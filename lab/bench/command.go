@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+)
+
+// options are the flags.
+type options struct {
+	hosts          []int
+	latencies      []time.Duration
+	quick          bool
+	idle, limit    time.Duration
+	agent          string
+	markdown, json string
+
+	clock  clock.WithTicker
+	output io.Writer
+}
+
+const (
+	defaultMarkdown = "docs/benchmarks.md"
+	// quickMarkdown is where a quick run writes: it must not take the place of a whole one's results.
+	quickMarkdown = "build/benchmarks.md"
+)
+
+// Command is the subcommand bench. Its error, when a budget is passed, is the summary of the run, which is the last line in any case.
+func Command() *cobra.Command {
+	o := &options{clock: clock.RealClock{}}
+	command := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure what configuring hosts costs, and compare it with the budgets",
+		Long: "Measure what configuring hosts costs, and compare it with the budgets.\n\n" +
+			"Start it at the root of the repository after `make build`. The status is 1 when a count or a number of bytes is over its\n" +
+			"budget; times only warn.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.output = cmd.OutOrStdout()
+			flags := cmd.Flags()
+			if err := o.complete(flags.Changed); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return o.run(ctx)
+		},
+	}
+	flags := command.Flags()
+	flags.IntSliceVar(&o.hosts, "hosts", []int{1, 10, 50}, "numbers of hosts")
+	flags.DurationSliceVar(&o.latencies, "latencies", []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond}, "round-trip times to the hosts")
+	flags.BoolVar(&o.quick, "quick", false, "1 and 10 hosts, at 0 and 50 ms, and a short idle time; writes "+quickMarkdown)
+	flags.DurationVar(&o.idle, "idle", 20*time.Second, "how long the operator is left alone")
+	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "how long each number of hosts may take at each round trip")
+	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "the agent, built for Windows")
+	flags.StringVar(&o.markdown, "report", defaultMarkdown, "file for the tables")
+	flags.StringVar(&o.json, "json", "build/bench.json", "file for all numbers")
+	return command
+}
+
+// complete checks the flags and sets those that follow from --quick, unless they were given.
+func (o *options) complete(given func(flag string) bool) error {
+	if o.quick {
+		for _, adjust := range []struct {
+			flag string
+			set  func()
+		}{
+			{"hosts", func() { o.hosts = []int{1, 10} }},
+			{"latencies", func() { o.latencies = []time.Duration{0, distant} }},
+			{"idle", func() { o.idle = 5 * time.Second }},
+			{"report", func() { o.markdown = quickMarkdown }},
+		} {
+			if !given(adjust.flag) {
+				adjust.set()
+			}
+		}
+	}
+	var faults []error
+	for _, n := range o.hosts {
+		if n < 1 || n > 250 {
+			faults = append(faults, fmt.Errorf("--hosts=%d: it must be from 1 to 250", n))
+		}
+	}
+	for _, latency := range o.latencies {
+		if latency < 0 || latency > 10*time.Second {
+			faults = append(faults, fmt.Errorf("--latencies=%s: it must be from 0 to 10s", latency))
+		}
+	}
+	if len(o.hosts) == 0 || len(o.latencies) == 0 {
+		faults = append(faults, errors.New("--hosts and --latencies must not be empty"))
+	}
+	if o.idle <= 0 || o.limit <= 0 {
+		faults = append(faults, errors.New("--idle and --limit must be above zero"))
+	}
+	if _, err := os.Stat(o.agent); err != nil {
+		faults = append(faults, fmt.Errorf("the agent is not built: %w: run `make build`, and start this at the root of the repository", err))
+	}
+	return errors.Join(faults...)
+}

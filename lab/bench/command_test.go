@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+)
+
+func TestFlags(t *testing.T) {
+	agent := filepath.Join(t.TempDir(), "wicd.exe")
+	if err := os.WriteFile(agent, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	usual := func() *options {
+		return &options{
+			hosts: []int{1, 10, 50}, latencies: []time.Duration{0}, idle: time.Second, limit: time.Minute, agent: agent, markdown: defaultMarkdown,
+		}
+	}
+	t.Run("a quick run does less, and leaves the report of a whole one alone", func(t *testing.T) {
+		o := usual()
+		o.quick = true
+		if err := o.complete(func(string) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(o.hosts, []int{1, 10}) || !slices.Equal(o.latencies, []time.Duration{0, distant}) || o.markdown != quickMarkdown {
+			t.Errorf("%+v", o)
+		}
+	})
+	t.Run("what is given holds in a quick run too", func(t *testing.T) {
+		o := usual()
+		o.quick, o.hosts = true, []int{3}
+		err := o.complete(func(flag string) bool { return flag == "hosts" || flag == "report" })
+		if err != nil || !slices.Equal(o.hosts, []int{3}) || o.markdown != defaultMarkdown {
+			t.Errorf("%+v, error %v", o, err)
+		}
+	})
+	for name, test := range map[string]struct {
+		spoil func(*options)
+		want  string
+	}{
+		"no host at all":           {func(o *options) { o.hosts = []int{1, 0} }, "--hosts=0"},
+		"more hosts than fit":      {func(o *options) { o.hosts = []int{251} }, "--hosts=251"},
+		"no number of hosts":       {func(o *options) { o.hosts = nil }, "must not be empty"},
+		"a round trip into past":   {func(o *options) { o.latencies = []time.Duration{-1} }, "--latencies"},
+		"no time to be idle":       {func(o *options) { o.idle = 0 }, "--idle"},
+		"an agent that is missing": {func(o *options) { o.agent += "x" }, "make build"},
+	} {
+		t.Run(name+" is refused", func(t *testing.T) {
+			o := usual()
+			test.spoil(o)
+			if err := o.complete(func(string) bool { return false }); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// The bytes of both ways are known beforehand, but for what SSH adds.
+func TestTransfer(t *testing.T) {
+	dir := t.TempDir()
+	files, err := labpayload.Generate(filepath.Join(dir, "payload"), "", version, labpayload.Options{SizePercent: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := goods{payload: files}
+	if g.agent, err = files.Agent(); err != nil {
+		t.Fatal(err)
+	}
+	raw := int64(0)
+	var sums []string
+	for _, component := range files.Components("None") {
+		for _, file := range component.Files {
+			g.files, raw = append(g.files, file), raw+file.Size
+			if component.Name != payload.ComponentAgent {
+				sums = append(sums, file.SHA256)
+			}
+		}
+	}
+	packer, err := payload.NewPacker(files, filepath.Join(dir, "archives"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.archive, err = packer.Packed(t.Context(), sums); err != nil {
+		t.Fatal(err)
+	}
+	got, err := transfer(t.Context(), clock.RealClock{}, 5*time.Millisecond, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.PlainBytes < raw || got.PlainBytes > raw*12/10 {
+		t.Errorf("the plain way brought %d bytes for %d", got.PlainBytes, raw)
+	}
+	if own := g.agent.Size + g.archive.Size; got.OwnBytes < own || got.OwnBytes > own*12/10 {
+		t.Errorf("our way brought %d bytes for %d", got.OwnBytes, own)
+	}
+	// Each packet of the plain way waits for its answer.
+	if least := float64(raw/packet) * 0.005; got.PlainSeconds < least || got.OwnSeconds <= 0 {
+		t.Errorf("the plain way took %.3f s and cannot have taken less than %.3f s; ours took %.3f s", got.PlainSeconds, least, got.OwnSeconds)
+	}
+}
+
+// One host is measured in earnest: with the control plane and the agent that make builds.
+func TestBench(t *testing.T) {
+	t.Chdir("../..")
+	dir := t.TempDir()
+	var output bytes.Buffer
+	command := Command()
+	command.SetOut(&output)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	jsonFile, markdown := filepath.Join(dir, "out", "bench.json"), filepath.Join(dir, "benchmarks.md")
+	command.SetArgs([]string{"--hosts=1", "--latencies=0", "--idle=1s", "--json=" + jsonFile, "--report=" + markdown})
+	err := command.ExecuteContext(t.Context())
+
+	data, readErr := os.ReadFile(jsonFile)
+	if readErr != nil {
+		t.Fatalf("%v; the run: %v\n%s", readErr, err, output.String())
+	}
+	var result Result
+	if err := json.Unmarshal(data, &result); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the status tells whether a budget is passed, and the last line is the summary", func(t *testing.T) {
+		last := ""
+		for line := range strings.Lines(output.String()) {
+			last = strings.TrimSuffix(line, "\n")
+		}
+		if err != nil {
+			last = err.Error()
+		}
+		if passed := len(Failed(result.Lines)) > 0; passed != (err != nil) || last != Summary(result) {
+			t.Errorf("error %v, last line %q, summary %q", err, last, Summary(result))
+		}
+	})
+	t.Run("everything was measured", func(t *testing.T) {
+		if len(result.Joins) != 1 || len(result.Quiets) != 3 || len(result.Transfers) != 1 || result.Payload.RawBytes == 0 {
+			t.Errorf("%+v", result)
+		}
+		for _, quiet := range result.Quiets {
+			if quiet.Occasion != LeftAlone && quiet.Reconciles == 0 {
+				t.Errorf("%s: the operator did not look at the host", quiet.Occasion)
+			}
+		}
+	})
+	t.Run("the tables are there", func(t *testing.T) {
+		if text, err := os.ReadFile(markdown); err != nil || string(text) != Markdown(result) {
+			t.Errorf("error %v:\n%s", err, text)
+		}
+	})
+}

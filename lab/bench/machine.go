@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Machine is what was measured on. Times mean nothing without it.
+type Machine struct {
+	CPU       string `json:"cpu"`
+	Cores     int    `json:"cores"`
+	GoVersion string `json:"goVersion"`
+	System    string `json:"system"` // linux/amd64
+	// Load is the number of tasks that wanted to run at the start, averaged over a minute; empty where it is not known.
+	Load string `json:"loadAtStart,omitempty"`
+}
+
+func thisMachine() Machine {
+	m := Machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), GoVersion: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	if file, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer file.Close()
+		if model := cpuModel(file); model != "" {
+			m.CPU = model
+		}
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		m.Load, _, _ = strings.Cut(string(load), " ")
+	}
+	return m
+}
+
+// cpuModel reads the form of /proc/cpuinfo; empty when it names no model.
+func cpuModel(cpuinfo io.Reader) string {
+	scanner := bufio.NewScanner(cpuinfo)
+	for scanner.Scan() {
+		name, value, _ := strings.Cut(scanner.Text(), ":")
+		if strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Markdown renders a result as docs/benchmarks.md.
+func Markdown(r Result) string {
+	var b strings.Builder
+	b.WriteString("# Benchmarks\n\n")
+	b.WriteString("Written by `make bench`. Hosts are simulated and cost next to nothing themselves; the control plane, SSH and SFTP, the operator\n" +
+		"and the agent are real. Counts and bytes are the same on every machine, and the run fails when one is over its budget. Times are of\n" +
+		"this machine, where control plane, operator and all hosts share the cores; they only warn.\n\n")
+	fmt.Fprintf(&b, "Machine: %s, %d cores, %s, %s.", r.Machine.CPU, r.Machine.Cores, r.Machine.System, r.Machine.GoVersion)
+	if r.Machine.Load != "" {
+		fmt.Fprintf(&b, " Load when the run began: %s.", r.Machine.Load)
+	}
+	fmt.Fprintf(&b, "\n\nPayload: %d files, %s raw with the agent (%s); the other files take %s packed (%s), which took %.1f s once for all hosts.\n"+
+		"All but the agent are stand-ins of a size and a compressibility that the lab has chosen, so the share of bytes on the wire is the\n"+
+		"lab's and not that of the real payload.\n",
+		r.Payload.Files, megabytes(r.Payload.RawBytes), megabytes(r.Payload.AgentBytes), megabytes(r.Payload.ArchiveBytes),
+		percent(r.Payload.ArchiveBytes, r.Payload.RawBytes-r.Payload.AgentBytes), r.Payload.PackSeconds)
+	b.WriteString(budgetTable(r.Lines))
+	b.WriteString(joinTable(r))
+	b.WriteString(quietTable(r))
+	b.WriteString(transferTable(r))
+	b.WriteString(notHere)
+	return b.String()
+}
+
+const notHere = `
+## What is not measured
+
+The upgrade of a node, a patch release of one component, and an operator that knows 1,000 instances have budgets too; this run does not
+measure them.
+`
+
+// Summary is the run in one line.
+func Summary(r Result) string {
+	missed := Failed(r.Lines)
+	s := fmt.Sprintf("bench: %d of %d budgets kept", len(with(r.Lines, Kept)), len(r.Lines))
+	for _, part := range []struct {
+		verdict Verdict
+		words   string
+	}{{Over, "over"}, {Slow, "slow"}, {NotMeasured, "not measured"}} {
+		if n := len(with(r.Lines, part.verdict)); n > 0 {
+			s += fmt.Sprintf(", %d %s", n, part.words)
+		}
+	}
+	for i, line := range missed {
+		s += map[bool]string{true: ": ", false: "; "}[i == 0]
+		s += fmt.Sprintf("%s of %s %s (budget %s)", line.What, line.Subject, line.Measured, line.Budget)
+	}
+	return s
+}
+
+func budgetTable(lines []Line) string {
+	rows := [][]string{{"", "what", "measured", "budget", "verdict"}}
+	for _, l := range lines {
+		verdict := string(l.Verdict)
+		if l.Verdict == Over || l.Verdict == Slow {
+			verdict = "**" + verdict + "**"
+		}
+		rows = append(rows, []string{l.Subject, l.What, l.Measured, l.Budget, verdict})
+	}
+	return "\n## Budgets\n\n" + table(rows)
+}
+
+func joinTable(r Result) string {
+	rows := [][]string{{"hosts", "round trip", "to all Ready", "connections", "execs", "PowerShell", "SFTP sessions", "reboots", "steps", "to the host", "from the host", "API writes"}}
+	for _, j := range r.Joins {
+		rows = append(rows, []string{
+			fmt.Sprint(j.Hosts), milliseconds(j.RoundTrip), fmt.Sprintf("%.1f s", j.Seconds), fmt.Sprint(j.Worst.Connections), fmt.Sprint(j.Worst.Execs),
+			fmt.Sprint(j.Worst.PowerShell), fmt.Sprint(j.Worst.SFTPSessions), fmt.Sprint(j.Worst.Reboots), perHost(j.Steps, j.Hosts),
+			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Writes, j.Hosts),
+		})
+	}
+	return "\n## From the ConfigMap to Ready\n\nThe operator was started just before the ConfigMap was made, so its own start is in the time. " +
+		"Counts and bytes are those of the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
+}
+
+func quietTable(r Result) string {
+	rows := [][]string{{"hosts", "the operator was", "for", "reconciles", "connections", "execs", "process starts", "service operations", "API writes"}}
+	for _, q := range r.Quiets {
+		writes := fmt.Sprint(q.Writes)
+		for _, kind := range slices.Sorted(maps.Keys(q.WriteKinds)) {
+			writes += fmt.Sprintf("; %d × %s", q.WriteKinds[kind], kind)
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(q.Hosts), string(q.Occasion), fmt.Sprintf("%.0f s", q.Seconds), fmt.Sprint(q.Reconciles), fmt.Sprint(q.All.Connections),
+			fmt.Sprint(q.All.Execs), fmt.Sprint(q.All.Processes), fmt.Sprint(q.All.Services), writes,
+		})
+	}
+	return "\n## With nothing to do\n\nAll hosts are Ready; counts are of all of them together. Made to look again: its connections to the API server " +
+		"were cut, and every\ninstance, the Secret, the ConfigMap and the Infrastructure were annotated. Restarted: killed, and started anew. " +
+		"Leases are not counted.\n\n" + table(rows)
+}
+
+func transferTable(r Result) string {
+	rows := [][]string{{"round trip", "plain", "ours", "ratio", "bytes, plain", "bytes, ours"}}
+	for _, t := range r.Transfers {
+		ratio := ""
+		if t.OwnSeconds > 0 {
+			ratio = fmt.Sprintf("%.1f", t.PlainSeconds/t.OwnSeconds)
+		}
+		rows = append(rows, []string{
+			milliseconds(t.RoundTrip), fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.OwnSeconds), ratio,
+			megabytes(t.PlainBytes), megabytes(t.OwnBytes),
+		})
+	}
+	return "\n## The same payload in two ways\n\nPlain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent and the packed " +
+		"archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time.\n\n" + table(rows)
+}
+
+// table is a Markdown table; the first row is its head.
+func table(rows [][]string) string {
+	var b strings.Builder
+	for i, row := range rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+		}
+	}
+	if len(rows) == 1 {
+		b.WriteString("\nNot measured in this run.\n")
+	}
+	return b.String()
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }
+
+// percent is a share of a whole; empty when there is none.
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
+
+func perHost(n, hosts int) string {
+	if hosts == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", float64(n)/float64(hosts))
+}

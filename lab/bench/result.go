@@ -1,0 +1,116 @@
+// Package bench measures in the lab what configuring hosts costs, and compares it with the budgets: what crosses the network, what
+// is started on hosts, what is written to the API server, and how long it takes with hosts that cost nothing themselves.
+package bench
+
+import "time"
+
+// Result is everything that one run has measured.
+type Result struct {
+	Machine   Machine    `json:"machine"`
+	Payload   Payload    `json:"payload"`
+	Joins     []Join     `json:"joins"`
+	Quiets    []Quiet    `json:"quiets"`
+	Transfers []Transfer `json:"transfers"`
+	Lines     []Line     `json:"budgets"`
+}
+
+// Payload is what each host gets.
+type Payload struct {
+	Files int `json:"files"`
+	// RawBytes is the size of all files with the agent; ArchiveBytes what the others take packed.
+	RawBytes     int64 `json:"rawBytes"`
+	AgentBytes   int64 `json:"agentBytes"`
+	ArchiveBytes int64 `json:"archiveBytes"`
+	// PackSeconds is how long packing takes, once for all hosts.
+	PackSeconds float64 `json:"packSeconds"`
+}
+
+// Cost is what happened on a host, or between it and the operator.
+type Cost struct {
+	Connections  int   `json:"connections"`
+	Execs        int   `json:"execs"`
+	PowerShell   int   `json:"powershell"`
+	SFTPSessions int   `json:"sftpSessions"`
+	Reboots      int   `json:"reboots"`
+	Processes    int   `json:"processStarts"`
+	Services     int   `json:"serviceOperations"`
+	Received     int64 `json:"bytesReceived"` // by the host, with all that SSH adds
+	Sent         int64 `json:"bytesSent"`
+}
+
+func (c Cost) minus(before Cost) Cost {
+	return Cost{
+		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs, PowerShell: c.PowerShell - before.PowerShell,
+		SFTPSessions: c.SFTPSessions - before.SFTPSessions, Reboots: c.Reboots - before.Reboots, Processes: c.Processes - before.Processes,
+		Services: c.Services - before.Services, Received: c.Received - before.Received, Sent: c.Sent - before.Sent,
+	}
+}
+
+// worst is the largest of each kind, which need not all be of one host.
+func worst(costs []Cost) Cost {
+	var w Cost
+	for _, c := range costs {
+		w = Cost{
+			Connections: max(w.Connections, c.Connections), Execs: max(w.Execs, c.Execs), PowerShell: max(w.PowerShell, c.PowerShell),
+			SFTPSessions: max(w.SFTPSessions, c.SFTPSessions), Reboots: max(w.Reboots, c.Reboots), Processes: max(w.Processes, c.Processes),
+			Services: max(w.Services, c.Services), Received: max(w.Received, c.Received), Sent: max(w.Sent, c.Sent),
+		}
+	}
+	return w
+}
+
+// sum is what all hosts together have cost.
+func sum(costs []Cost) Cost {
+	var s Cost
+	for _, c := range costs {
+		s = s.minus(Cost{}.minus(c))
+	}
+	return s
+}
+
+// Join is the way of hosts from the ConfigMap to Ready.
+type Join struct {
+	Hosts     int           `json:"hosts"`
+	RoundTrip time.Duration `json:"roundTripNanoseconds"`
+	Seconds   float64       `json:"seconds"`
+	// Worst is the largest cost of any one host, kind by kind; All is that of all together.
+	Worst Cost `json:"worstHost"`
+	All   Cost `json:"allHosts"`
+	// Steps are those that agents have done on all hosts.
+	Steps int `json:"steps"`
+	// Writes are what the operator wrote to the API server, without leases.
+	Writes int `json:"apiWrites"`
+}
+
+// Occasion is why the operator might have something to do when it has nothing to do.
+type Occasion string
+
+// Occasions.
+const (
+	LeftAlone Occasion = "left alone"
+	LookAgain Occasion = "made to look again"
+	Restarted Occasion = "restarted"
+)
+
+// Quiet is a time in which all hosts were as they should be.
+type Quiet struct {
+	Occasion Occasion `json:"occasion"`
+	Hosts    int      `json:"hosts"`
+	Seconds  float64  `json:"seconds"`
+	All      Cost     `json:"allHosts"`
+	// Reconciles tells how often the operator looked at instances, which proves that it did.
+	Reconciles int `json:"reconciles"`
+	Writes     int `json:"apiWrites"`
+	// WriteKinds counts the writes by what was written: "patch nodes/status".
+	WriteKinds map[string]int `json:"apiWriteKinds,omitempty"`
+}
+
+// Transfer compares two ways to bring the same payload to one host, from login to the last byte.
+type Transfer struct {
+	RoundTrip time.Duration `json:"roundTripNanoseconds"`
+	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip; OwnSeconds is the agent and the archive.
+	PlainSeconds float64 `json:"plainSeconds"`
+	OwnSeconds   float64 `json:"ownSeconds"`
+	PlainBytes   int64   `json:"plainBytes"` // received by the host
+	OwnBytes     int64   `json:"ownBytes"`
+}

@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+)
+
+// version is the operator's while it is measured.
+const version = "1.0.0-bench"
+
+// run measures everything, writes both files, and returns the summary as an error when a budget is passed.
+func (o *options) run(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "wmco-bench-")
+	if err != nil {
+		return fmt.Errorf("make a directory for the payload: %w", err)
+	}
+	result, err := o.measure(ctx, dir)
+	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		return err
+	}
+	result.Lines = Evaluate(result)
+	if err := o.write(result); err != nil {
+		return err
+	}
+	for _, line := range result.Lines {
+		o.say("  %-12s %s: %s %s (budget %s)", line.Verdict, line.Subject, line.Measured, line.What, line.Budget)
+	}
+	summary := Summary(result)
+	if len(Failed(result.Lines)) > 0 {
+		return errors.New(summary)
+	}
+	o.say("%s", summary)
+	return nil
+}
+
+func (o *options) say(format string, args ...any) { fmt.Fprintf(o.output, format+"\n", args...) }
+
+func (o *options) measure(ctx context.Context, dir string) (Result, error) {
+	result := Result{Machine: thisMachine()}
+	o.say("packing the payload")
+	g, described, err := o.prepare(ctx, dir)
+	if err != nil {
+		return result, err
+	}
+	result.Payload = described
+	for _, latency := range o.latencies {
+		o.say("the payload to one host in two ways, %s round trip", latency)
+		t, err := transfer(ctx, o.clock, latency, g)
+		if err != nil {
+			return result, err
+		}
+		result.Transfers = append(result.Transfers, t)
+	}
+	for _, hosts := range o.hosts {
+		for i, latency := range o.latencies {
+			s := &scenario{
+				clock: o.clock, hosts: hosts, roundTrip: latency, payloadDir: filepath.Join(dir, "payload"), agent: o.agent, idle: o.idle,
+			}
+			// What must cost nothing costs nothing at any distance: it is measured once for each number of hosts.
+			if err := o.play(ctx, s, i == 0, &result); err != nil {
+				return result, fmt.Errorf("%s: %w", s, err)
+			}
+		}
+	}
+	return result, nil
+}
+
+// prepare makes the payload that all hosts get.
+func (o *options) prepare(ctx context.Context, dir string) (goods, Payload, error) {
+	files, err := labpayload.Generate(filepath.Join(dir, "payload"), o.agent, version, labpayload.Options{})
+	if err != nil {
+		return goods{}, Payload{}, err
+	}
+	g := goods{payload: files}
+	if g.agent, err = files.Agent(); err != nil {
+		return goods{}, Payload{}, err
+	}
+	described := Payload{AgentBytes: g.agent.Size}
+	var others []string
+	for _, component := range files.Components("None") { // the platform of the lab's cluster
+		for _, file := range component.Files {
+			g.files = append(g.files, file)
+			described.Files++
+			described.RawBytes += file.Size
+			if component.Name != payload.ComponentAgent {
+				others = append(others, file.SHA256)
+			}
+		}
+	}
+	packer, err := payload.NewPacker(files, filepath.Join(dir, "archives"))
+	if err != nil {
+		return goods{}, Payload{}, err
+	}
+	begin := o.clock.Now()
+	if g.archive, err = packer.Packed(ctx, others); err != nil {
+		return goods{}, Payload{}, err
+	}
+	described.PackSeconds, described.ArchiveBytes = o.clock.Since(begin).Seconds(), g.archive.Size
+	return g, described, nil
+}
+
+// play measures one scenario.
+func (o *options) play(ctx context.Context, s *scenario, quiet bool, result *Result) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit+o.idle, fmt.Errorf("it took longer than %s; --limit may be raised", o.limit))
+	defer cancel()
+	o.say("%s", s)
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	join, err := s.join(ctx)
+	if err != nil {
+		return err
+	}
+	o.say("  Ready after %.1f s", join.Seconds)
+	result.Joins = append(result.Joins, join)
+	if !quiet {
+		return nil
+	}
+	for _, happen := range []func(context.Context) (Quiet, error){s.leftAlone, s.lookAgain, s.restarted} {
+		q, err := happen(ctx)
+		if err != nil {
+			return err
+		}
+		o.say("  %s: %d reconciles, %d connections, %d API writes", q.Occasion, q.Reconciles, q.All.Connections, q.Writes)
+		result.Quiets = append(result.Quiets, q)
+	}
+	return nil
+}
+
+// write writes both files.
+func (o *options) write(result Result) error {
+	data, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the results: %w", err)
+	}
+	for path, content := range map[string][]byte{o.json: append(data, '\n'), o.markdown: []byte(Markdown(result))} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write the results: %w", err)
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			return fmt.Errorf("write the results: %w", err)
+		}
+	}
+	return nil
+}

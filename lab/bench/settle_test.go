@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// settled runs settle in fast time and returns how much of it passed.
+func settled(t *testing.T, look func(passed time.Duration) (activity, error)) (time.Duration, error) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	begin := clock.Now()
+	done := make(chan error, 1)
+	go func() {
+		done <- settle(t.Context(), clock, func() (activity, error) { return look(clock.Since(begin)) })
+	}()
+	for {
+		select {
+		case err := <-done:
+			return clock.Since(begin), err
+		default:
+			if clock.HasWaiters() {
+				clock.Step(lookEvery)
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+func TestSettle(t *testing.T) {
+	t.Run("an operator that does nothing is quiet soon", func(t *testing.T) {
+		passed, err := settled(t, func(time.Duration) (activity, error) { return activity{}, nil })
+		if err != nil || passed < quietFor || passed >= settleLimit {
+			t.Errorf("%s passed, error %v", passed, err)
+		}
+	})
+	t.Run("one that still works is waited for", func(t *testing.T) {
+		passed, err := settled(t, func(passed time.Duration) (activity, error) {
+			return activity{writes: int(min(passed, 10*time.Second) / time.Second)}, nil
+		})
+		if err != nil || passed < 10*time.Second+quietFor || passed >= settleLimit {
+			t.Errorf("%s passed, error %v", passed, err)
+		}
+	})
+	t.Run("one that is never quiet is not waited for without end", func(t *testing.T) {
+		passed, err := settled(t, func(passed time.Duration) (activity, error) {
+			return activity{reconciles: int(passed / time.Second)}, nil
+		})
+		if err != nil || passed < settleLimit {
+			t.Errorf("%s passed, error %v", passed, err)
+		}
+	})
+	t.Run("counts that cannot be read are an error", func(t *testing.T) {
+		broken := errors.New("broken")
+		if _, err := settled(t, func(time.Duration) (activity, error) { return activity{}, broken }); !errors.Is(err, broken) {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("the end of the run ends the wait", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := settle(ctx, clocktesting.NewFakeClock(time.Unix(0, 0)), func() (activity, error) { return activity{}, nil })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestCostOfAJournal(t *testing.T) {
+	journal := fake.New(fake.Options{Name: "a", System: fake.WindowsServer2022()}).Journal()
+	before := costOf(journal)
+	for _, e := range []struct {
+		kind   fake.Kind
+		detail string
+	}{
+		{fake.KindConnection, "from a"}, {winhost.KindCommand, `C:\k\wicd\a\wicd.exe facts`}, {fake.KindExec, `C:\k\wicd\a\wicd.exe facts`},
+		{winhost.KindCommand, `PowerShell.exe -Command x`}, {winhost.KindForbidden, `powershell.exe: PowerShell.exe -Command x`},
+		{fake.KindProcess, `start C:\k\kubelet.exe`}, {fake.KindProcess, `end C:\k\kubelet.exe`}, {fake.KindSFTP, "a"},
+		{fake.KindService, "start kubelet"}, {fake.KindReboot, ""},
+	} {
+		journal.Append(e.kind, e.detail, 0)
+	}
+	got := costOf(journal).minus(before)
+	if want := (Cost{Connections: 1, Execs: 2, PowerShell: 1, SFTPSessions: 1, Reboots: 1, Processes: 1, Services: 1}); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestCutWires(t *testing.T) {
+	w := newWires()
+	var far []net.Conn
+	dial := w.dialer(func(context.Context, string, string) (net.Conn, error) {
+		near, other := net.Pipe()
+		far = append(far, other)
+		return near, nil
+	})
+	open := func() net.Conn {
+		conn, err := dial(t.Context(), "tcp", "api:6443")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	closed, cut := open(), open()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.cut(); n != 1 {
+		t.Errorf("%d connections were cut, want the one that is open", n)
+	}
+	if _, err := cut.Write([]byte("x")); err == nil {
+		t.Error("a cut connection takes data")
+	}
+	open()
+	if n := w.cut(); n != 1 {
+		t.Errorf("%d connections were cut, want the new one", n)
+	}
+	t.Run("a dial that fails is passed on", func(t *testing.T) {
+		broken := errors.New("refused")
+		_, err := w.dialer(func(context.Context, string, string) (net.Conn, error) { return nil, broken })(t.Context(), "", "")
+		if !errors.Is(err, broken) {
+			t.Errorf("error is %v", err)
+		}
+	})
+	for _, conn := range far {
+		_ = conn.Close()
+	}
+}
+
+func TestCPUModel(t *testing.T) {
+	for want, text := range map[string]string{
+		"Example CPU @ 3.00GHz": "processor\t: 0\nvendor_id\t: Example\nmodel\t\t: 7\nmodel name\t: Example CPU @ 3.00GHz\nmodel name\t: another\n",
+		"":                      "Processor : ARMv8\nFeatures: fp\n",
+	} {
+		if got := cpuModel(strings.NewReader(text)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes another way,
+// as a reverse look-up would.
+var questions atomic.Int64
+
+func init() {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		questions.Add(1)
+		return nil, errors.New("no name server may be asked")
+	}}
+}
+
+// lifts limit L-22.
+func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil || questions.Load() == 0 {
+		t.Fatalf("a reverse look-up would not be noticed: %v, %v", names, err)
+	}
+	before := questions.Load()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	if asked := questions.Load() - before; asked > 0 {
+		t.Errorf("name servers were asked %d times", asked)
+	}
+}
+
+//
+func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	// A second host keeps the operator busy, so that it would come back to the first.
+	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
+		t.Fatal(err)
+	}
+	list(t, r)
+	ready(t, r, "instance-2")
+
+	journal := r.Host("instance-1").Machine().Journal()
+	times := map[string]int{}
+	for _, entry := range journal.Entries(nil) {
+		if entry.Kind == fake.KindFeature || entry.Kind == fake.KindReboot || strings.HasPrefix(entry.Detail, "configure ") {
+			times[string(entry.Kind)+" "+entry.Detail]++
+		}
+	}
+	if len(times) < 8 {
+		t.Errorf("the journal has only %v", times)
+	}
+	for what, n := range times {
+		if n > 1 {
+			t.Errorf("%s: %d times", what, n)
+		}
+	}
+	if n := journal.Count(fake.KindConnection); n > 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+//
+func TestAHostListedByNameSurvivesAChangeOfItsAddress(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	h := r.Host("instance-1")
+	before := h.Machine().Snapshot()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	uid := node(t, r, "instance-1").UID
+
+	if err := r.MoveHost(t.Context(), h, rig.Address(77)); err != nil {
+		t.Fatal(err)
+	}
+	heartbeat(t, r, "instance-1")
+	if got := node(t, r, "instance-1").UID; got != uid {
+		t.Errorf("the node was made anew: %s, before %s", got, uid)
+	}
+	ready(t, r)
+
+	t.Run("and is found for its removal", func(t *testing.T) {
+		if err := r.DeleteInstances(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, r, "instance-1")
+		if diff := cmp.Diff(before, h.Machine().Snapshot()); diff != "" {
+			t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+		}
+	})
+}
+
+//
+func TestANewAddressInTheListTakesTheNodeOver(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{}}})
+	h := r.Host("instance-1")
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	old, err := r.Instance(t.Context(), "instance-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := r.MoveHost(t.Context(), h, rig.Address(77)); err != nil {
+		t.Fatal(err)
+	}
+	list(t, r) // the new address takes the place of the old one
+	ready(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err = r.WaitFor(ctx, "the old instance to be gone", old, func(ctx context.Context, reader reader) (bool, error) {
+		var list v1alpha1.WindowsInstanceList
+		err := reader.List(ctx, &list)
+		return !slices.ContainsFunc(list.Items, func(i v1alpha1.WindowsInstance) bool { return i.Name == old.Name }), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := node(t, r, "instance-1")
+	if n.Spec.Unschedulable {
+		t.Error("the node takes no pods")
+	}
+	if !slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
+		return a.Type == corev1.NodeInternalIP && a.Address == rig.Address(77)
+	}) {
+		t.Errorf("the node's addresses are %v", n.Status.Addresses)
+	}
+}
+
+//
+func TestANameThatDoesNotResolveIsNamed(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	network := r.Network()
+	network.SetName("instance-1.example.com")
+	run(t, r)
+	list(t, r)
+	instance := waitForReason(t, r, "instance-1", "NameNotResolved")
+	if said := rig.Explain(instance); !strings.Contains(said, "instance-1.example.com") {
+		t.Errorf("the status does not name it:\n%s", said)
+	}
+	network.SetName("instance-1.example.com", r.Host("instance-1").Options.Address)
+	ready(t, r)
+}

@@ -1,0 +1,162 @@
+package test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// waitForReason waits until a condition of the host's instance has the reason.
+func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1alpha1.WindowsInstance {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var found *v1alpha1.WindowsInstance
+	err := r.WaitForInstance(ctx, r.Host(name), "to say "+strings.Join(reasons, " or "), func(i *v1alpha1.WindowsInstance) bool {
+		found = i
+		return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool { return slices.Contains(reasons, c.Reason) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// eventSeen tells whether there is an event with the reason whose note holds the text.
+func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
+	t.Helper()
+	seen := false
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader reader) (bool, error) {
+		var list eventsv1.EventList
+		if err := reader.List(ctx, &list); err != nil {
+			return false, err
+		}
+		seen = slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) })
+		return seen, nil
+	})
+	if err != nil {
+		t.Log(err)
+	}
+	return seen
+}
+
+func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	operator := run(t, r)
+	list(t, r)
+	ready(t, r)
+	if err := operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.Host("instance-1").Inject(winhost.ChangedHostKey, winhost.Parameters{})
+	run(t, r)
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	instance := waitForReason(t, r, "instance-1", "HostKeyChanged")
+	said := rig.Explain(instance)
+	if !strings.Contains(said, instance.Status.HostKey.Fingerprint) || !strings.Contains(said, v1alpha1.AnnotationAcceptHostKey+"=SHA256:") {
+		t.Fatalf("the status names neither the old key nor the command that accepts the new one:\n%s", said)
+	}
+	_, rest, _ := strings.Cut(said, v1alpha1.AnnotationAcceptHostKey+"=")
+	fingerprint, _, _ := strings.Cut(rest, " ")
+	annotate(t, r, instance, v1alpha1.AnnotationAcceptHostKey, strings.TrimRight(fingerprint, "`.\n"))
+	gone(t, r, "instance-1")
+}
+
+// R-013, R-022, R-027
+func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
+	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
+	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	run(t, r)
+	list(t, r)
+	waitForReason(t, r, "instance-1", v1alpha1.ReasonPrivateKeyMissing)
+
+	if err := r.SetKey(t.Context(), []byte("no key")); err != nil {
+		t.Fatal(err)
+	}
+	instance := waitForReason(t, r, "instance-1", v1alpha1.ReasonPrivateKeyInvalid)
+	for _, name := range []string{"cloud-private-key", "private-key.pem"} {
+		if !strings.Contains(rig.Explain(instance), name) {
+			t.Errorf("the status does not name %s:\n%s", name, rig.Explain(instance))
+		}
+	}
+	if !eventSeen(t, r, "PrivateKeyInvalid", "private-key.pem") {
+		t.Error("no event names the key")
+	}
+	if err := r.CreateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r)
+}
+
+// R-062
+func TestAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	run(t, r)
+	entries := r.Entries()
+	entries["10.9.0.200"] = "user=core"
+	if err := r.SetInstances(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r)
+	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
+		t.Error("no event names the malformed key")
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(t.Context(), &instances); err != nil {
+		t.Fatal(err)
+	}
+	for _, instance := range instances.Items {
+		if instance.Spec.Address == "10.9.0.200" && instance.Status.Summary != v1alpha1.ReasonInvalidEntry {
+			t.Errorf("the malformed entry's status is %q", instance.Status.Summary)
+		}
+	}
+}
+
+// R-082
+func TestOneHostUnderTwoAddressesIsConfiguredOnce(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	entries := r.Entries()
+	entries[r.Host("instance-1").Options.Address] = "username=Administrator"
+	if err := r.SetInstances(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, v1alpha1.ReasonDuplicateHost) {
+		t.Error("the second address is not reported")
+	}
+	ready(t, r)
+	var nodes corev1.NodeList
+	if err := r.Client.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) != 1 {
+		t.Errorf("there are %d nodes", len(nodes.Items))
+	}
+}
+
+// R-072
+func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "WIN_Host"}}})
+	run(t, r)
+	list(t, r)
+	instance := waitForReason(t, r, "WIN_Host", v1alpha1.ReasonHostNameInvalid)
+	if !strings.Contains(rig.Explain(instance), "RFC 1123") {
+		t.Errorf("the status does not say what a name must be:\n%s", rig.Explain(instance))
+	}
+}

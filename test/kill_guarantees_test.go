@@ -1,0 +1,142 @@
+package test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// sightings are the identities that were ever seen in the API, by whose they are: a host has one of each.
+type sightings struct {
+	mu   sync.Mutex
+	seen map[string]map[string]bool
+}
+
+// observe follows the API until the test ends.
+func observe(t *testing.T, r *rig.Rig) *sightings {
+	s := &sightings{seen: map[string]map[string]bool{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	t.Cleanup(func() { cancel(); group.Wait() })
+	for _, list := range []client.ObjectList{&corev1.NodeList{}, &certificatesv1.CertificateSigningRequestList{}, &v1alpha1.WindowsInstanceList{}} {
+		watch, err := r.Client.Watch(ctx, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() {
+			for event := range watch.ResultChan() {
+				s.note(event.Object)
+			}
+		})
+	}
+	return s
+}
+
+func (s *sightings) note(object any) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		s.add("Node "+o.Name, string(o.UID))
+	case *certificatesv1.CertificateSigningRequest:
+		if o.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && strings.HasPrefix(o.Name, "wmco-") {
+			s.add("client certificate request of "+o.Name[:strings.LastIndexByte(o.Name, '-')], string(o.UID))
+		}
+	case *v1alpha1.WindowsInstance:
+		s.add("instance "+o.Name, string(o.UID))
+		if o.Status.HostKey != nil {
+			s.add("host key of "+o.Name, o.Status.HostKey.Fingerprint)
+		}
+	}
+}
+
+func (s *sightings) add(whose, identity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[whose] == nil {
+		s.seen[whose] = map[string]bool{}
+	}
+	s.seen[whose][identity] = true
+}
+
+// unique checks that nothing was made twice.
+func (s *sightings) unique(t *testing.T, atLeast int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) < atLeast {
+		t.Errorf("only %d identities were seen, want %d", len(s.seen), atLeast)
+	}
+	for _, whose := range slices.Sorted(maps.Keys(s.seen)) {
+		if identities := s.seen[whose]; len(identities) != 1 {
+			t.Errorf("%s: there were %d: %v", whose, len(identities), slices.Collect(maps.Keys(identities)))
+		}
+	}
+}
+
+// testEndpoint is made and removed by each verification, as often as that runs.
+const testEndpoint = "wmco-check"
+
+// once are the entries of a host's journal that must be as many as on a host that nobody disturbed: restarts, keys, services made and
+// started.
+func once(h *rig.Host) map[string]int {
+	counts := map[string]int{}
+	for _, e := range h.Machine().Journal().Entries(nil) {
+		switch {
+		case e.Kind == fake.KindReboot:
+			counts["restart"]++
+		case e.Kind == fake.KindWrite && strings.HasSuffix(e.Detail, `\kubelet-client-pending.pem`):
+			counts["key of the kubelet"]++
+		case e.Kind == fake.KindService && (strings.HasPrefix(e.Detail, "configure ") || strings.HasSuffix(e.Detail, " runs")):
+			counts[e.Detail]++
+		case e.Kind == fake.KindFeature && strings.HasPrefix(e.Detail, "Enable"):
+			counts[e.Detail]++
+		case e.Kind == fake.KindNetwork && strings.HasPrefix(e.Detail, "create "):
+			if !strings.Contains(e.Detail, testEndpoint) {
+				counts[strings.Join(strings.Fields(e.Detail)[:3], " ")]++
+			}
+		}
+	}
+	return counts
+}
+
+// sentTwice are the files that arrived on the host more than once.
+func sentTwice(h *rig.Host) []string {
+	arrived := map[string]int{}
+	for _, e := range h.Machine().Journal().Entries(nil) {
+		name, _, partial := strings.Cut(e.Detail, ".partial-")
+		if e.Kind == fake.KindFile && e.PID == 0 && partial && strings.HasPrefix(name, "rename ") && !strings.Contains(name, "spec-") {
+			arrived[name]++
+		}
+	}
+	maps.DeleteFunc(arrived, func(_ string, times int) bool { return times == 1 })
+	return slices.Sorted(maps.Keys(arrived))
+}
+
+// configuredOnce checks that a host which was configured under kills shows no step done twice that must not be.
+func configuredOnce(t *testing.T, undisturbed map[string]int, h *rig.Host) {
+	t.Helper()
+	counts := once(h)
+	for what := range maps.Keys(counts) {
+		if undisturbed[what] == 0 {
+			t.Errorf("host %s: %q was done, on no other host", h.Options.Name, what)
+		}
+	}
+	for what, want := range undisturbed {
+		if counts[what] != want {
+			t.Errorf("host %s: %q was done %d times, undisturbed %d times", h.Options.Name, what, counts[what], want)
+		}
+	}
+	if twice := sentTwice(h); len(twice) > 0 {
+		t.Errorf("host %s was sent again what had arrived: %v", h.Options.Name, twice)
+	}
+}
