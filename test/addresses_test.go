@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -73,6 +76,22 @@ func TestAHostListedByNameIsConfiguredOnce(t *testing.T) {
 	}
 	if n := journal.Count(fake.KindConnection); n > 2 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// heartbeat waits until a node has renewed its lease once more.
+func heartbeat(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	since := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "a heartbeat of "+name, &coordinationv1.Lease{}, func(ctx context.Context, reader reader) (bool, error) {
+		lease := &coordinationv1.Lease{}
+		err := reader.Get(ctx, keyOf(corev1.NamespaceNodeLease, name), lease)
+		return err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(since), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

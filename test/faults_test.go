@@ -72,7 +72,7 @@ const (
 // faultCases name the limits by the constants that document them.
 func faultCases() []faultCase {
 	return []faultCase{
-		{fault: winhost.SlowBoot, step: fake.KindReboot, limit: remote.DefaultRebootLimit,
+		{fault: winhost.SlowBoot, parameters: &winhost.Parameters{Duration: 90 * time.Second}, step: fake.KindReboot, limit: remote.DefaultRebootLimit,
 			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, words: "restarts", next: "at most 15 minutes", heals: true},
 		{fault: winhost.RefuseConnection, limit: remote.DefaultDialLimit,
 			condition: v1alpha1.ConditionReachable, reason: "Unreachable", words: "refused", next: tellsWhen},

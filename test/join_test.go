@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -115,7 +117,7 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	}
 	journal := r.Host("instance-1").Machine().Journal()
 	before := len(journal.Entries(nil))
-	uid := node(t, r, "instance-1").UID
+	uid, status := node(t, r, "instance-1").UID, resourceVersion(t, r, "instance-1")
 
 	// The second host shows that the restarted operator has been through all instances.
 	if _, err := r.AddHost(t.Context(), rig.HostOptions{Name: "instance-2"}); err != nil {
@@ -130,6 +132,18 @@ func TestARestartedOperatorLeavesHealthyNodesAlone(t *testing.T) {
 	if got := node(t, r, "instance-1").UID; got != uid {
 		t.Errorf("the node was made anew: %s, before %s", got, uid)
 	}
+	if got := resourceVersion(t, r, "instance-1"); got != status {
+		t.Errorf("the status of a healthy host was written: resource version %s, before %s", got, status)
+	}
+}
+
+func resourceVersion(t *testing.T, r *rig.Rig, name string) string {
+	t.Helper()
+	instance, err := r.Instance(t.Context(), name)
+	if err != nil || instance == nil {
+		t.Fatalf("read the instance of %s: %v", name, err)
+	}
+	return instance.ResourceVersion
 }
 
 //
@@ -160,4 +174,26 @@ func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
 	if len(instances.Items) != 1 || instances.Items[0].Namespace != "windows-elsewhere" {
 		t.Errorf("instances are %+v, want just the one in the operator's namespace", instances.Items)
 	}
+}
+
+func TestADeletedNodeComesBack(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	before := node(t, r, "instance-1")
+	if err := r.Client.Delete(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "the node to come back and take pods", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		n := &corev1.Node{}
+		err := reader.Get(ctx, keyOf("", "instance-1"), n)
+		return err == nil && n.UID != before.UID && n.Annotations[v1alpha1.AnnotationVersion] != "", client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r)
 }

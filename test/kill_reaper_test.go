@@ -3,19 +3,13 @@ package test
 import (
 	"context"
 	"errors"
-	"net"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -52,21 +46,6 @@ func (b boundaries) left() []string {
 	}
 	slices.Sort(labels)
 	return labels
-}
-
-// life is one operator's.
-type life struct {
-	over     chan struct{} // closed at the kill: from then on nothing that it does reaches anybody
-	operator *rig.Operator
-}
-
-func (l *life) ended() bool {
-	select {
-	case <-l.over:
-		return true
-	default:
-		return false
-	}
 }
 
 func newReaper(t *testing.T) *reaper {
@@ -126,45 +105,6 @@ func (k *reaper) killAgent(o fake.Operation, who, label string) error {
 // survives tells whether verbs of the host live on without their session: some hosts' do.
 func survives(h *rig.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
-}
-
-// start starts the next operator.
-func (k *reaper) start() {
-	l := &life{over: make(chan struct{})}
-	o, err := k.rig.RunOperator(func(c *operator.Config) {
-		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
-		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortalAPI{k, l, next} })
-		dial := c.Dial
-		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if l.ended() {
-				return nil, errStruck
-			}
-			watch := k.watchOf(address)
-			conn, err := dial(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return &mortalConn{Conn: conn, reaper: k, life: l, watch: watch}, nil
-		}
-	})
-	if err != nil {
-		k.Fatal(err)
-	}
-	l.operator = o
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.life = l
-	k.lives++
-}
-
-// watchOf is what follows the host that is dialled, from now on.
-func (k *reaper) watchOf(address string) *hostWatch {
-	name, _, _ := strings.Cut(address, ":")
-	k.mu.Lock()
-	w := k.watches[name]
-	k.mu.Unlock()
-	w.reset()
-	return w
 }
 
 // stand stands at the first boundary that is not used up, until the operator dies; without one it returns false at once. A nil life
@@ -266,57 +206,6 @@ func (k *reaper) occupied() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.standing) > 0
-}
-
-// mortalAPI is the way to the API server.
-type mortalAPI struct {
-	*reaper
-	life *life
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper. The operator dies after a change was made and before it knows.
-func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
-	if a.life.ended() {
-		return nil, errStruck
-	}
-	response, err := a.next.RoundTrip(request)
-	if err != nil || response.StatusCode >= http.StatusBadRequest {
-		return response, err
-	}
-	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request)...) || a.life.ended() {
-		_ = response.Body.Close() // nobody reads it
-		return nil, errStruck
-	}
-	return response, nil
-}
-
-// mortalConn is a connection to a host.
-type mortalConn struct {
-	net.Conn
-	reaper *reaper
-	life   *life
-	watch  *hostWatch
-}
-
-// Read implements net.Conn. The operator dies after the host did something and before it knows.
-func (c *mortalConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if c.life.ended() {
-		return 0, errStruck
-	}
-	if !c.reaper.agentsOnly && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
-		return 0, errStruck
-	}
-	return n, err
-}
-
-// Write implements net.Conn.
-func (c *mortalConn) Write(b []byte) (int, error) {
-	if c.life.ended() {
-		return 0, errStruck
-	}
-	return c.Conn.Write(b)
 }
 
 // learn returns the boundaries that an undisturbed operator comes to while it does the work.

@@ -145,3 +145,54 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
 }
+
+// R-082, R-064
+func TestRemovingTheSecondAddressOfAHostLeavesItsNodeAlone(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	entries := r.Entries()
+	second := r.Host("instance-1").Options.Address
+	entries[second] = "username=Administrator"
+	if err := r.SetInstances(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+	if !eventuallySummary(t, r, second, v1alpha1.ReasonDuplicateHost) {
+		t.Fatal("the second address is not reported")
+	}
+	uid := node(t, r, "instance-1").UID
+	list(t, r)
+	if !eventSeen(t, r, "HostStays", "instance-1") {
+		t.Error("no event says that the host stays")
+	}
+	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
+		t.Errorf("the node was touched: %+v", got.Spec)
+	}
+	if reboots := r.Host("instance-1").Machine().Journal().Count(fake.KindReboot); reboots != 1 {
+		t.Errorf("the host was restarted %d times, want once for its first configuration", reboots)
+	}
+}
+
+// A user's own folder is nobody else's business. R-064
+func TestAFolderThatWasThereBeforeStaysWithWhatIsInIt(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	machine := r.Host("instance-1").Machine()
+	if err := machine.Drive().MkdirAll(`C:\k`); err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.Drive().WriteFile(`C:\k\accounts.xlsx`, []byte("mine")); err != nil {
+		t.Fatal(err)
+	}
+	before := machine.Snapshot()
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	if err := r.DeleteInstances(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, r, "instance-1")
+	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}

@@ -82,6 +82,10 @@ type WindowsInstanceStatus struct {
 	// NodeRef names the Node. It is set before the host is changed: a claim to the name.
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`
+	// Registration is the UID of the Node that was deleted last while its host stayed listed. A change restarts the kubelet, which
+	// registers a Node only when it starts.
+	// +optional
+	Registration string `json:"registration,omitempty"`
 	// Version is the operator version that configured the host last.
 	// +optional
 	Version string `json:"version,omitempty"`

@@ -17,6 +17,7 @@ func files(in Inputs) []File {
 		inherited(apiServerCAFile, in.Cluster.APIServerCA),
 		inherited(kubeletClientCAFile, in.Cluster.KubeletClientCA),
 		inherited(kubeconfigFile, kubeconfig(in)),
+		inherited(registrationFile, registration(in)),
 		inherited(kubeletConfigFile, kubeletConfiguration(in)),
 		inherited(containerdConfigFile, containerdConfiguration()),
 		inherited(cniConfigFile, cniConfiguration(in), NeedPodSubnet),
@@ -34,6 +35,14 @@ func encode(o object) string {
 		panic(fmt.Sprintf("encode a configuration file: %v", err))
 	}
 	return string(data) + "\n"
+}
+
+// registration is read by nobody: a change of it restarts the kubelet, so that it registers its Node again.
+func registration(in Inputs) string {
+	if in.Instance.Registration == "" {
+		return "first\n"
+	}
+	return "after " + in.Instance.Registration + "\n"
 }
 
 // kubeconfig is the identity of the node: the kubelet's rotated certificate, and only the internal API server.

@@ -33,6 +33,8 @@ type Instance struct {
 	NodeName, HostName string
 	// NodeIP is the IPv4 address of the adapter with the default route.
 	NodeIP string
+	// Registration changes when the kubelet must register its Node again.
+	Registration string
 	// BYOH is true for hosts from the ConfigMap windows-instances.
 	BYOH bool
 }

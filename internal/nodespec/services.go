@@ -24,6 +24,7 @@ const (
 	apiServerCAFile        = Root + `\bootstrap-ca.crt`
 	kubeletConfigFile      = Root + `\kubelet.conf`
 	kubeletClientCAFile    = Root + `\kubelet-ca.crt`
+	registrationFile       = Root + `\registration`
 	kubeProxyConfigFile    = Root + `\kube-proxy.conf`
 	pkiDirectory           = `C:\var\lib\kubelet\pki`
 	kubeletCertificateFile = pkiDirectory + `\kubelet-client-current.pem`
@@ -107,7 +108,7 @@ func kubelet(in Inputs, p *programs) Service {
 	s := service(ServiceKubelet, logged(in, p, ServiceKubelet, arguments...), "containerd")
 	s.Needs = []Need{NeedCertificate}
 	// kubelet-ca.crt is not among them: the kubelet reads it again by itself.
-	s.RestartOn = append([]string{kubeletConfigFile}, clientFiles()...)
+	s.RestartOn = append([]string{kubeletConfigFile, registrationFile}, clientFiles()...)
 	// Pods run on without it. That Windows stops what depends on it too is seen by the plan.
 	return s
 }

@@ -29,8 +29,12 @@ func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func
 		return "", false, fmt.Errorf("%q is not a SHA-256 digest", agent.SHA256)
 	}
 	path = nodespec.AgentPath(agent.SHA256)
-	if there, err := c.Has(ctx, path, agent.Size); there || err != nil {
-		return path, false, err
+	there, err := c.Has(ctx, path, agent.Size)
+	if err != nil {
+		return "", false, err
+	}
+	if there {
+		return path, false, nil
 	}
 	program, err := agent.Open()
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *scope) desired(podSubnet string) (nodespec.NodeSpec, error) {
 		Cluster: s.cluster,
 		Instance: nodespec.Instance{
 			Name: s.instance.Name, NodeName: s.nodeName(), HostName: s.instance.Spec.HostName,
-			NodeIP: status.Host.Addresses[0], BYOH: s.byoh(),
+			NodeIP: status.Host.Addresses[0], BYOH: s.byoh(), Registration: status.Registration,
 		},
 		Payload: components(s.Payload, s.cluster.Platform), Agent: payloadFile(agent),
 		OperatorVersion: s.Version, PodSubnet: podSubnet,

@@ -91,6 +91,11 @@ func hostLeftBehind(instance *v1alpha1.WindowsInstance) instanceEvent {
 			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
 }
 
+func nodeLost(instance *v1alpha1.WindowsInstance) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "NodeLost", "Join",
+		"Node " + instance.Status.NodeRef.Name + " was deleted while its host is still listed: the kubelet is restarted to register it again."}
+}
+
 func hostStays(instance, other *v1alpha1.WindowsInstance) instanceEvent {
 	return instanceEvent{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
 		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}

@@ -46,6 +46,11 @@ func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionJoined, "read the Node", err)
 	}
+	if node == nil && s.instance.Status.NodeRef.UID != "" {
+		if o := s.registerAgain(ctx); o != nil {
+			return o
+		}
+	}
 	if node == nil {
 		return s.awaited("the Node "+s.nodeName(), registerLimit, &obstacle{
 			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeNotRegistered,
@@ -60,10 +65,25 @@ func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
 	return nil
 }
 
+// registerAgain has the kubelet register a Node that was there and was deleted: it does so only when it starts.
+func (s *scope) registerAgain(ctx context.Context) *obstacle {
+	ref := s.instance.Status.NodeRef
+	s.emit(nodeLost(s.instance))
+	s.instance.Status.Registration, ref.UID = ref.UID, ""
+	if err := s.patchStatus(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "note that the Node was deleted", err)
+	}
+	spec, o := s.spec(ctx)
+	if o != nil {
+		return o
+	}
+	return s.apply(ctx, spec)
+}
+
 // tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than the life of its
 // own, or lost the file.
 func (s *scope) tellLostCertificate(ctx context.Context) *obstacle {
-	if s.instance.Status.SpecDigest == "" {
+	if s.instance.Status.NodeRef.UID == "" {
 		return nil
 	}
 	lost := &obstacle{

@@ -1,0 +1,228 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	pki                = `C:\var\lib\kubelet\pki`
+	currentCertificate = pki + `\kubelet-client-current.pem`
+)
+
+func nodeReady(n *corev1.Node) bool {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// lost reports a node whose kubelet has been silent for longer than the operator waits for, as the node lifecycle controller does.
+func lost(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	n := node(t, r, name)
+	for i := range n.Status.Conditions {
+		if condition := &n.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			condition.Status, condition.Reason, condition.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
+			condition.LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
+		}
+	}
+	must(t, r.Client.Status().Update(t.Context(), n))
+}
+
+// expiredPair is a certificate for a node that was valid until yesterday, with its key.
+func expiredPair(t *testing.T, name string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	yesterday := time.Now().Add(-24 * time.Hour)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: yesterday.Add(-24 * time.Hour), NotAfter: yesterday,
+		Subject:     pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	encoded, err := x509.MarshalECPrivateKey(key)
+	must(t, err)
+	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})...)
+}
+
+func TestANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose  func(t *testing.T, h *rig.Host)
+		words string
+	}{
+		"it was deleted": {func(t *testing.T, h *rig.Host) {
+			must(t, h.Machine().Drive().Remove(currentCertificate))
+		}, "no longer on the host"},
+		"it has expired while the host was off": {func(t *testing.T, h *rig.Host) {
+			drive := h.Machine().Drive()
+			must(t, drive.WriteFile(pki+`\kubelet-client-expired.pem`, expiredPair(t, h.Options.Name)))
+			must(t, drive.Symlink(pki+`\kubelet-client-expired.pem`, currentCertificate))
+			must(t, h.Machine().Host().Services.Start(t.Context(), "kubelet"))
+		}, "was valid until"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+			run(t, r)
+			list(t, r)
+			ready(t, r)
+			h := r.Host("instance-1")
+			before, err := h.Machine().Drive().ReadFile(currentCertificate)
+			must(t, err)
+			uid := node(t, r, "instance-1").UID
+			must(t, h.Machine().Host().Services.Stop(t.Context(), "kubelet"))
+			c.lose(t, h)
+
+			said := follow(t, r)
+			lost(t, r, "instance-1")
+			restored(t, r, "instance-1")
+			after, err := h.Machine().Drive().ReadFile(currentCertificate)
+			if err != nil || bytes.Equal(before, after) {
+				t.Errorf("the host has no new certificate (%v)", err)
+			}
+			if got := node(t, r, "instance-1").UID; got != uid {
+				t.Errorf("the node was made anew: %s, before %s", got, uid)
+			}
+			if !said(v1alpha1.ConditionJoined, v1alpha1.ReasonCertificateExpired, c.words) {
+				t.Errorf("the status did not say that the certificate %q", c.words)
+			}
+			if !eventSeen(t, r, v1alpha1.ReasonCertificateExpired, c.words) {
+				t.Errorf("no event says that the certificate %q", c.words)
+			}
+		})
+	}
+}
+
+// restored waits until a node that was lost is Ready again, with its instance.
+func restored(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "Node "+name+" to be Ready", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
+		n := &corev1.Node{}
+		err := reader.Get(ctx, keyOf("", name), n)
+		return err == nil && nodeReady(n), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r, name)
+}
+
+// follow collects what the statuses of all instances say from now on. The function that it returns ends that and tells whether a
+// condition was false for the reason in these words.
+func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
+	t.Helper()
+	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})
+	must(t, err)
+	t.Cleanup(watching.Stop)
+	collected := make(chan []metav1Condition, 1)
+	go func() {
+		var all []metav1Condition
+		for event := range watching.ResultChan() {
+			if instance, ok := event.Object.(*v1alpha1.WindowsInstance); ok {
+				all = append(all, instance.Status.Conditions...)
+			}
+		}
+		collected <- all
+	}()
+	return func(condition, reason, words string) bool {
+		watching.Stop()
+		for _, c := range <-collected {
+			if c.Type == condition && c.Status == metav1.ConditionFalse && c.Reason == reason && strings.Contains(c.Message, words) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// servingRequest makes a request for a serving certificate, as the user says who asks.
+func servingRequest(t *testing.T, r *rig.Rig, name, user, commonName string, groups, names, addresses []string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{"system:nodes"}}, DNSNames: names}
+	for _, address := range addresses {
+		template.IPAddresses = append(template.IPAddresses, net.ParseIP(address))
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	must(t, err)
+	config := rest.CopyConfig(r.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	clientset, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	_, err = clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}),
+			SignerName: certificatesv1.KubeletServingSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+		},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// R-130, R-132
+func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	address := r.Host("instance-1").Options.Address
+	nodes := []string{"system:nodes"}
+	servingRequest(t, r, "of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, []string{"worker-0"}, []string{"10.9.9.9"})
+	servingRequest(t, r, "in-the-name-of-the-windows-node", "system:node:worker-0", "system:node:instance-1", nodes, []string{"instance-1"}, []string{address})
+	servingRequest(t, r, "for-another-name", "system:node:instance-1", "system:node:instance-1", nodes, []string{"api.lab.example.com"}, []string{address})
+	servingRequest(t, r, "for-another-address", "system:node:instance-1", "system:node:instance-1", nodes, []string{"instance-1"}, []string{"10.9.9.9"})
+	servingRequest(t, r, "for-its-own", "system:node:instance-1", "system:node:instance-1", nodes, []string{"instance-1"}, []string{address})
+
+	// What came before it was seen before it.
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "the node's own request to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader reader) (bool, error) {
+		request := &certificatesv1.CertificateSigningRequest{}
+		err := reader.Get(ctx, keyOf("", "for-its-own"), request)
+		return err == nil && len(request.Status.Certificate) > 0, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"for-another-name", "for-another-address"} {
+		if !eventSeen(t, r, "ServingCertificateRefused", name) {
+			t.Errorf("no event tells of %s", name)
+		}
+	}
+	for _, name := range []string{"of-a-linux-node", "in-the-name-of-the-windows-node", "for-another-name", "for-another-address"} {
+		request := &certificatesv1.CertificateSigningRequest{}
+		must(t, r.Client.Get(t.Context(), keyOf("", name), request))
+		if len(request.Status.Conditions) > 0 {
+			t.Errorf("request %s was decided: %+v", name, request.Status.Conditions)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// R-092
+func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	pump(t, clock, 4*tenfold)
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1), Clock: clock})
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	machine := r.Host("instance-1").Machine()
+	windows := machine.Host()
+	connections := machine.Journal().Count(fake.KindConnection)
+	uid := node(t, r, "instance-1").UID
+
+	const configFile = `C:\k\kubelet.conf`
+	content, err := machine.Drive().ReadFile(configFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, alter := range map[string]func(t *testing.T) (mended func() bool){
+		"a service that was stopped, with those that depend on it": func(t *testing.T) func() bool {
+			must(t, windows.Services.Stop(t.Context(), "containerd"))
+			return func() bool {
+				for _, name := range []string{"containerd", "kubelet", "hybrid-overlay-node", "kube-proxy"} {
+					if service(t, windows, name).State != host.ServiceRunning {
+						return false
+					}
+				}
+				return true
+			}
+		},
+		"a command line that was changed": func(t *testing.T) func() bool {
+			before := service(t, windows, "windows_exporter")
+			altered := before.ServiceConfig
+			altered.CommandLine += " --collectors.enabled cpu"
+			must(t, windows.Services.Configure(t.Context(), altered))
+			return func() bool {
+				now := service(t, windows, "windows_exporter")
+				return now.CommandLine == before.CommandLine && now.RunningCommandLine == before.CommandLine && now.State == host.ServiceRunning
+			}
+		},
+		"a configuration file that was deleted": func(t *testing.T) func() bool {
+			must(t, machine.Drive().Remove(configFile))
+			return func() bool {
+				now, err := machine.Drive().ReadFile(configFile)
+				return err == nil && bytes.Equal(now, content) && service(t, windows, "kubelet").State == host.ServiceRunning
+			}
+		},
+		"a service that was deleted": func(t *testing.T) func() bool {
+			before := service(t, windows, "csi-proxy")
+			must(t, windows.Services.Stop(t.Context(), "csi-proxy"))
+			must(t, windows.Services.Delete(t.Context(), "csi-proxy"))
+			return func() bool {
+				now := service(t, windows, "csi-proxy")
+				return now.CommandLine == before.CommandLine && now.State == host.ServiceRunning
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := clock.Now()
+			mended := alter(t)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			if err := machine.WaitFor(ctx, func(*fake.Machine) bool { return mended() }); err != nil {
+				t.Fatal(err)
+			}
+			// The look at everything comes once a minute; what it finds is put back at once.
+			if took := clock.Since(began); took > agent.DriftCheck+agent.LimitServiceStart {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+	t.Run("without the operator, and the node is the same and Ready", func(t *testing.T) {
+		if n := machine.Journal().Count(fake.KindConnection); n != connections {
+			t.Errorf("%d connections were made", n-connections)
+		}
+		heartbeat(t, r, "instance-1")
+		ready(t, r)
+		if n := node(t, r, "instance-1"); n.UID != uid || !nodeReady(n) {
+			t.Errorf("the node is %+v", n.Status.Conditions)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// service is a service of a host; the zero value when it is not there.
+func service(t *testing.T, windows host.Host, name string) host.Service {
+	t.Helper()
+	found, err := windows.Services.Query(context.WithoutCancel(t.Context()), name)
+	must(t, err)
+	if len(found) == 0 {
+		return host.Service{}
+	}
+	return found[0]
+}

@@ -1,0 +1,118 @@
+package test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// life is one operator's.
+type life struct {
+	over     chan struct{} // closed at the kill: from then on nothing that it does reaches anybody
+	operator *rig.Operator
+}
+
+func (l *life) ended() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// start starts the next operator.
+func (k *reaper) start() {
+	l := &life{over: make(chan struct{})}
+	o, err := k.rig.RunOperator(func(c *operator.Config) {
+		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
+		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortalAPI{k, l, next} })
+		dial := c.Dial
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if l.ended() {
+				return nil, errStruck
+			}
+			watch := k.watchOf(address)
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &mortalConn{Conn: conn, reaper: k, life: l, watch: watch}, nil
+		}
+	})
+	if err != nil {
+		k.Fatal(err)
+	}
+	l.operator = o
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.life = l
+	k.lives++
+}
+
+// watchOf is what follows the host that is dialled, from now on.
+func (k *reaper) watchOf(address string) *hostWatch {
+	name, _, _ := strings.Cut(address, ":")
+	k.mu.Lock()
+	w := k.watches[name]
+	k.mu.Unlock()
+	w.reset()
+	return w
+}
+
+// mortalAPI is the way to the API server.
+type mortalAPI struct {
+	*reaper
+	life *life
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper. The operator dies after a change was made and before it knows.
+func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
+	if a.life.ended() {
+		return nil, errStruck
+	}
+	response, err := a.next.RoundTrip(request)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		return response, err
+	}
+	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request)...) || a.life.ended() {
+		_ = response.Body.Close() // nobody reads it
+		return nil, errStruck
+	}
+	return response, nil
+}
+
+// mortalConn is a connection to a host.
+type mortalConn struct {
+	net.Conn
+	reaper *reaper
+	life   *life
+	watch  *hostWatch
+}
+
+// Read implements net.Conn. The operator dies after the host did something and before it knows.
+func (c *mortalConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.life.ended() {
+		return 0, errStruck
+	}
+	if !c.reaper.agentsOnly && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
+		return 0, errStruck
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *mortalConn) Write(b []byte) (int, error) {
+	if c.life.ended() {
+		return 0, errStruck
+	}
+	return c.Conn.Write(b)
+}
