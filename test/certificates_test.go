@@ -197,7 +197,7 @@ func TestServingCertificatesOfOthersAreLeftAlone(t *testing.T) {
 	address := r.Host("instance-1").Options.Address
 	nodes := []string{"system:nodes"}
 	servingRequest(t, r, "of-a-linux-node", "system:node:worker-0", "system:node:worker-0", nodes, []string{"worker-0"}, []string{"10.9.9.9"})
-	servingRequest(t, r, "in-the-name-of-the-windows-node", "system:node:worker-0", "system:node:instance-1", nodes, []string{"instance-1"}, []string{address})
+	servingRequest(t, r, "in-the-name-of-the-windows-node", "mallory", "system:node:instance-1", []string{"system:masters"}, []string{"instance-1"}, []string{address})
 	servingRequest(t, r, "for-another-name", "system:node:instance-1", "system:node:instance-1", nodes, []string{"api.lab.example.com"}, []string{address})
 	servingRequest(t, r, "for-another-address", "system:node:instance-1", "system:node:instance-1", nodes, []string{"instance-1"}, []string{"10.9.9.9"})
 	servingRequest(t, r, "for-its-own", "system:node:instance-1", "system:node:instance-1", nodes, []string{"instance-1"}, []string{address})

@@ -2,8 +2,10 @@ package test
 
 import (
 	"context"
+	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -173,6 +176,28 @@ func TestTheOperatorWorksInAnyNamespaceAndMindsOnlyItsOwn(t *testing.T) {
 	}
 	if len(instances.Items) != 1 || instances.Items[0].Namespace != "windows-elsewhere" {
 		t.Errorf("instances are %+v, want just the one in the operator's namespace", instances.Items)
+	}
+}
+
+//
+func TestAClosedLogPortIsReportedAndKeepsNobodyFromBecomingANode(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	_, err := r.RunOperator(func(c *operator.Config) {
+		dial := c.Dial
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if strings.HasSuffix(address, ":10250") {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			return dial(ctx, network, address)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list(t, r)
+	ready(t, r)
+	if !eventSeen(t, r, "LogsPortClosed", "10250") {
+		t.Error("no event names the closed port")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 const (
 	tick     = 50 * time.Millisecond
 	fastStep = 500 * time.Millisecond
-	slowStep = 200 * time.Millisecond
+	slowStep = 100 * time.Millisecond
 )
 
 // fastClock is a clock that runs until the test ends, less fast while slow says so.

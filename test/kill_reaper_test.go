@@ -140,7 +140,7 @@ func (k *reaper) stand(l *life, who string, labels ...string) bool {
 }
 
 // quiet is how long nobody has come to a boundary when the operator is killed, if not all hosts that are at work stand at one.
-const quiet = time.Second
+const quiet = 2 * time.Second
 
 // run kills operators wherever a host stands until done is closed.
 func (k *reaper) run(done <-chan struct{}) {

@@ -65,6 +65,9 @@ func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -150,7 +153,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	recorder := mgr.GetEventRecorder("windows-machine-config-operator")
 	reconciler := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Cluster: source, Payload: files, Packer: packer, Hosts: pool,
+		Namespace: c.Namespace, Version: c.Version, Cluster: source, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
 		Log: c.Log, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	for _, setup := range []func() error{

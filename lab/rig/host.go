@@ -103,6 +103,12 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	return h, nil
 }
 
+// at is the host's present address.
+func (h *Host) at() string {
+	address, _ := h.address.Load().(string) // nothing else is stored
+	return address
+}
+
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	machine := fake.New(fake.Options{
@@ -110,7 +116,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
 		Services: options.Services, Features: options.Features,
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
-			return r.network.Listen(h.address.Load().(string), port)
+			return r.network.Listen(h.at(), port)
 		},
 	})
 	files := filepath.Join(r.dir, "hosts", options.Name)
@@ -122,7 +128,7 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 		Machine: machine, Clock: r.options.Clock, Rand: r.options.Rand, BootDelay: options.BootDelay,
 		Link: cmp.Or(options.Link, r.options.Link),
 		Listen: func(context.Context) (net.Listener, error) {
-			return r.network.Listen(h.address.Load().(string), sshPort)
+			return r.network.Listen(h.at(), sshPort)
 		},
 		AuthorizedKeys: map[string][]ssh.PublicKey{options.Username: {r.key.Signer().PublicKey()}},
 	})

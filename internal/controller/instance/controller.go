@@ -4,6 +4,7 @@ package instance
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +56,10 @@ type Reconciler struct {
 	Payload *payload.Payload
 	Packer  *payload.Packer
 	Hosts   *remote.Pool
-	Log     nodespec.LogSettings
-	Debug   bool
+	// Dial tries ports of hosts.
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Log   nodespec.LogSettings
+	Debug bool
 	// Jitter spreads retries: it returns a number in [0,1).
 	Jitter func() float64
 

@@ -96,6 +96,11 @@ func nodeLost(instance *v1alpha1.WindowsInstance) instanceEvent {
 		"Node " + instance.Status.NodeRef.Name + " was deleted while its host is still listed: the kubelet is restarted to register it again."}
 }
 
+func logsPortClosed(instance *v1alpha1.WindowsInstance, address string, err error) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, "LogsPortClosed", "Verify",
+		"The kubelet does not answer at " + address + " (" + err.Error() + "): oc logs and oc exec will not reach the node's pods until that TCP port is open."}
+}
+
 func hostStays(instance, other *v1alpha1.WindowsInstance) instanceEvent {
 	return instanceEvent{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
 		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}

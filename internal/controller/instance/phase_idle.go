@@ -34,7 +34,6 @@ func (r *Reconciler) stopIfNothingToDo(ctx context.Context, s *scope) *obstacle 
 			return apiObstacle(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
 		s.passWhatHeld()
-		s.pass(v1alpha1.ConditionReady, "The node was checked to work and takes pods.")
 		s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
 		s.instance.Status.Version = r.Version
 		r.gateHolder.release(s.instance.Name)

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -82,12 +83,13 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 		return o
 	}
 	first := unproven(node)
+	proven := "The node was checked to work and takes pods." + r.tryLogsPort(ctx, s)
 	if err := s.markNode(ctx, node); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
 	status := &s.instance.Status
 	status.SpecDigest, status.Version, status.PublicKeyHash = spec.Digest(), r.Version, s.key.Hash()
-	s.pass(v1alpha1.ConditionReady, "The node was checked to work and takes pods.")
+	s.pass(v1alpha1.ConditionReady, proven)
 	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
 	if first {
 		s.emit(nodeReady(s.instance, node, r.Clock.Since(s.instance.CreationTimestamp.Time)))
@@ -96,6 +98,26 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	s.session.forgetHost()
 	r.Hosts.Close(s.instance.Name)
 	return nil
+}
+
+// kubeletPort is where the API server reaches the kubelet for logs and exec.
+const (
+	kubeletPort  = "10250"
+	kubeletLimit = 5 * time.Second
+)
+
+// tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no obstacle.
+func (r *Reconciler) tryLogsPort(ctx context.Context, s *scope) string {
+	ctx, cancel := context.WithTimeout(ctx, kubeletLimit)
+	defer cancel()
+	address := net.JoinHostPort(s.instance.Status.Host.Addresses[0], kubeletPort)
+	connection, err := r.Dial(ctx, "tcp", address)
+	if err == nil {
+		_ = connection.Close() // nothing was sent
+		return ""
+	}
+	s.emit(logsPortClosed(s.instance, address, err))
+	return " But TCP port " + kubeletPort + " of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
 }
 
 // markNode writes the version and key annotations, and takes away what kept pods off while the node was not proven.

@@ -116,7 +116,7 @@ func (t *podTable) list() []corev1.Pod {
 func (t *podTable) work(ctx context.Context, w *podWorker) {
 	for {
 		pod, gone := w.latest()
-		wait, err := t.step(ctx, w, pod, gone)
+		wait, err := t.step(ctx, pod, gone)
 		if err != nil && ctx.Err() == nil {
 			t.k.errorf("Error syncing pod %s/%s, skipping: %v", pod.Namespace, pod.Name, err)
 			wait = podRetry
@@ -159,7 +159,7 @@ func (t *podTable) await(ctx context.Context, w *podWorker, wait time.Duration) 
 }
 
 // step does what is next for the pod and says how long to wait then.
-func (t *podTable) step(ctx context.Context, w *podWorker, pod *corev1.Pod, gone bool) (time.Duration, error) {
+func (t *podTable) step(ctx context.Context, pod *corev1.Pod, gone bool) (time.Duration, error) {
 	switch {
 	case gone:
 		return done, t.k.Runtime.StopPod(ctx, runtimePod(pod))
