@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -56,9 +55,12 @@ func (k *reaper) start() {
 	k.lives++
 }
 
-// watchOf is what follows the host that is dialled, from now on.
+// watchOf is what follows the host whose SSH server is dialled, from now on; nil for other ports.
 func (k *reaper) watchOf(address string) *hostWatch {
-	name, _, _ := strings.Cut(address, ":")
+	name, port, err := net.SplitHostPort(address)
+	if err != nil || port != "22" {
+		return nil
+	}
 	k.mu.Lock()
 	w := k.watches[name]
 	k.mu.Unlock()
@@ -103,7 +105,7 @@ func (c *mortalConn) Read(b []byte) (int, error) {
 	if c.life.ended() {
 		return 0, errStruck
 	}
-	if !c.reaper.agentsOnly && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
+	if c.watch != nil && !c.reaper.agentsOnly && c.reaper.stand(c.life, c.watch.host.Options.Name, c.watch.news()...) {
 		return 0, errStruck
 	}
 	return n, err
