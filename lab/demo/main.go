@@ -1,4 +1,4 @@
-// Lab runs the embedded lab: the demo, for now.
+// Lab runs the embedded lab: the demo and the benchmarks.
 package main
 
 import (
@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/windows-machine-config/wmco/lab/bench"
 )
 
 func main() {
@@ -21,7 +23,7 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newDemoCommand())
+	command.AddCommand(newDemoCommand(), bench.Command())
 	klog.SetLogger(logr.Discard()) // The API libraries warn of what the demo shows anyway.
 	err := command.ExecuteContext(context.Background())
 	if err == nil {
