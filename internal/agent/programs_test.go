@@ -108,6 +108,9 @@ func kubeProxy(ctx context.Context, p *fake.Process) int {
 	if err != nil || strings.Contains(config, "${") || !strings.Contains(config, "vip: 10.132.1.2\n") {
 		return 2
 	}
+	if note(ctx, p, `C:\var\log\kube-proxy\kube-proxy.log`) != nil {
+		return 3
+	}
 	<-ctx.Done()
 	return 0
 }
