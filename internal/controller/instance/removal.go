@@ -52,9 +52,14 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) *obstacle {
 	return o
 }
 
-// owns tells whether the Node is the instance's own and may be drained and deleted with it.
+// owns tells whether the Node is the instance's own and may be drained and deleted with it: it is bound to the instance, or its kubelet
+// has registered it and the operator was ended before it could bind it.
 func (s *scope) owns(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name
+	if bound := node.Annotations[v1alpha1.AnnotationInstance]; bound != "" {
+		return bound == s.instance.Name
+	}
+	ref := s.instance.Status.NodeRef
+	return ref != nil && ref.Confirmed && ref.Name == node.Name && unproven(node)
 }
 
 // forgetHint is how an administrator removes a node without its host.
