@@ -29,9 +29,10 @@ var changing = map[string]bool{
 }
 
 var (
-	digests = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{12}\b`)
-	varying = regexp.MustCompile(`\.partial-[0-9a-f]+|lock\.json\.\d+|kubelet-client-\d{4}[-0-9.]*\d`)
-	specs   = regexp.MustCompile(`spec-([0-9a-f]{12})`)
+	digests      = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{12}\b`)
+	varying      = regexp.MustCompile(`\.partial-[0-9a-f]+|lock\.json\.\d+|kubelet-client-\d{4}[-0-9.]*\d`)
+	certificates = regexp.MustCompile(`(--certificate )[A-Za-z0-9_-]+`)
+	specs        = regexp.MustCompile(`spec-([0-9a-f]{12})`)
 )
 
 // general takes out of a text what differs from host to host and from run to run.
@@ -39,7 +40,7 @@ func general(text string) string {
 	text = varying.ReplaceAllStringFunc(text, func(found string) string {
 		return strings.TrimRight(found, "0123456789abcdef-.") + "…"
 	})
-	return digests.ReplaceAllString(text, "…")
+	return certificates.ReplaceAllString(digests.ReplaceAllString(text, "…"), "$1…")
 }
 
 // stage tells the parts of a configuration and a removal apart in which the same is done again.

@@ -11,8 +11,27 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// readSpec reads the NodeSpec that came with the verb.
-func (a *agent) readSpec(ctx context.Context, path string) (nodespec.NodeSpec, error) {
+// readSpec is the NodeSpec that the verb is about: one that came with it, or the one that the host has from before with answers to
+// what it needed.
+func (a *agent) readSpec(ctx context.Context, in input) (nodespec.NodeSpec, error) {
+	if in.spec != "" {
+		return a.sentSpec(ctx, in.spec)
+	}
+	known, err := a.store.spec(ctx)
+	if err != nil {
+		return nodespec.NodeSpec{}, err
+	}
+	if known == nil {
+		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the host has no NodeSpec from before"}
+	}
+	spec := known.With(in.answers)
+	if "sha256:"+spec.Digest() != in.digest {
+		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the NodeSpec that the host has from before is another"}
+	}
+	return spec, nil
+}
+
+func (a *agent) sentSpec(ctx context.Context, path string) (nodespec.NodeSpec, error) {
 	data, err := a.store.read(ctx, path)
 	if err != nil {
 		return nodespec.NodeSpec{}, err
@@ -28,7 +47,7 @@ func (a *agent) readSpec(ctx context.Context, path string) (nodespec.NodeSpec, e
 }
 
 func (a *agent) tellPlan(ctx context.Context, in input) error {
-	spec, err := a.readSpec(ctx, in.spec)
+	spec, err := a.readSpec(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -43,7 +62,7 @@ func (a *agent) tellPlan(ctx context.Context, in input) error {
 
 // apply brings the host to the spec.
 func (a *agent) apply(ctx context.Context, in input) error {
-	spec, err := a.readSpec(ctx, in.spec)
+	spec, err := a.readSpec(ctx, in)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _ -, beginning
-// with a letter or a dash. Each line of the answer goes to onLine (which may be nil); the last one, a result or a notice that the
+// with a letter or a dash, or an IPv4 network. Each line of the answer goes to onLine (which may be nil); the last one, a result or a notice that the
 // host restarts, is returned. After such a notice the connection is closed when the host has ended the session.
 //
 // A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the session is

@@ -14,10 +14,11 @@ var (
 	programWord  = regexp.MustCompile(`^[A-Za-z]:(\\[A-Za-z0-9][A-Za-z0-9_.-]*)+\.exe$`)
 	flagWord     = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9-]*$`)
 	argumentWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:\\-]*$`)
+	networkWord  = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`)
 )
 
 // commandLimit is shorter than what any Windows shell takes (cmd.exe: 8191 characters).
-const commandLimit = 2000
+const commandLimit = 4000
 
 // commandLine joins the agent's path, a verb and plain words. It refuses everything that a shell could understand as more than a
 // plain word.
@@ -32,7 +33,7 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 	}
 	words := []string{program, string(name)}
 	for _, arg := range args {
-		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) {
+		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) && !networkWord.MatchString(arg) {
 			return "", fmt.Errorf("argument %q of the agent's verb %s is not a plain word", arg, name)
 		}
 		words = append(words, arg)

@@ -108,6 +108,7 @@ const (
 	ReasonDiskFull       Reason = "DiskFull"       // the system volume is full
 	ReasonServiceFailed  Reason = "ServiceFailed"  // a service does not start
 	ReasonPayloadDamaged Reason = "PayloadDamaged" // a transferred file is not what it should be
+	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host has not the NodeSpec that the verb continues: send it whole
 	ReasonInternal       Reason = "AgentError"     // a fault of the agent
 )
 

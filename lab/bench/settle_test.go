@@ -4,37 +4,26 @@ import (
 	"context"
 	"errors"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// settled runs settle in fast time and returns how much of it passed.
-func settled(t *testing.T, look func(passed time.Duration) (activity, error)) (time.Duration, error) {
+// settled runs settle in a bubble, whose time passes only when nothing is left to do, and returns how much of it passed.
+func settled(t *testing.T, look func(passed time.Duration) (activity, error)) (passed time.Duration, err error) {
 	t.Helper()
-	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	begin := clock.Now()
-	done := make(chan error, 1)
-	go func() {
-		done <- settle(t.Context(), clock, func() (activity, error) { return look(clock.Since(begin)) })
-	}()
-	for {
-		select {
-		case err := <-done:
-			return clock.Since(begin), err
-		default:
-			if clock.HasWaiters() {
-				clock.Step(lookEvery)
-			}
-			runtime.Gosched()
-		}
-	}
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		err = settle(t.Context(), clock.RealClock{}, func() (activity, error) { return look(time.Since(begin)) })
+		passed = time.Since(begin)
+	})
+	return passed, err
 }
 
 func TestSettle(t *testing.T) {
@@ -69,7 +58,7 @@ func TestSettle(t *testing.T) {
 	t.Run("the end of the run ends the wait", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := settle(ctx, clocktesting.NewFakeClock(time.Unix(0, 0)), func() (activity, error) { return activity{}, nil })
+		err := settle(ctx, clock.RealClock{}, func() (activity, error) { return activity{}, nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v", err)
 		}

@@ -99,6 +99,8 @@ func (s *scope) hostObstacle(condition string, err error) *obstacle {
 	}
 	var failure *verb.Failure
 	var failed *remote.Error
+	// What the host was guessed to have from before may be what has failed.
+	s.session.knownAgent, s.session.known = "", nil
 	switch {
 	case errors.As(err, &failure):
 		o.reason = string(failure.Reason)

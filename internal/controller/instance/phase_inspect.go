@@ -12,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -44,17 +46,38 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 	if err != nil {
 		return payloadObstacle(err)
 	}
-	path, _, err := s.connection.EnsureAgent(ctx, agent, s.transferProgress(ctx, "SendAgent"))
-	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReachable, err)
+	line, err := s.runKnownAgent(ctx, agent)
+	if line.Result == nil && err == nil {
+		var path string
+		path, _, err = s.connection.EnsureAgent(ctx, agent, s.transferProgress(ctx, "SendAgent"))
+		if err != nil {
+			return s.hostObstacle(v1alpha1.ConditionReachable, err)
+		}
+		s.session.agent, s.session.knownAgent = path, path
+		line, err = s.run(ctx, verb.Facts)
 	}
-	s.session.agent = path
-	line, err := s.run(ctx, verb.Facts)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReachable, err)
 	}
 	s.session.facts = line.Result.Facts
 	return nil
+}
+
+// runKnownAgent asks an agent that is known to have been on the host, without a look whether it still is. There is no answer when it is not
+// known, or does not start any more.
+func (s *scope) runKnownAgent(ctx context.Context, agent remote.Agent) (verb.Line, error) {
+	path := nodespec.AgentPath(agent.SHA256)
+	if s.session.knownAgent != path {
+		return verb.Line{}, nil
+	}
+	s.session.agent = path
+	line, err := s.run(ctx, verb.Facts)
+	switch remote.ReasonOf(err) {
+	case remote.ReasonAgentDidNotStart, remote.ReasonAgentBlocked:
+		s.session.agent, s.session.knownAgent = "", ""
+		return verb.Line{}, nil
+	}
+	return line, err
 }
 
 func hostStatus(facts *plan.Facts) *v1alpha1.HostStatus {

@@ -1,14 +1,10 @@
 package instance
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -46,17 +42,29 @@ func (s *scope) spec(ctx context.Context) (nodespec.NodeSpec, *obstacle) {
 	return spec, nil
 }
 
-// apply sends the spec and what the host lacks for it, and lets the agent do the difference. The same spec is not sent twice over one
-// connection, unless the agent left steps undone.
+// apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the agent left steps
+// undone. A spec that differs from the last only by answers to what it needed is not sent again.
 func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
-	digest := spec.Digest()
-	if s.session.applied == digest && len(s.session.left.Steps) == 0 && spec.Identity.Certificate == "" {
+	facts := s.session.facts
+	if s.session.applied == spec.Digest() && len(s.session.left.Steps) == 0 && spec.Identity.Certificate == "" {
 		return nil
+	}
+	if arguments := s.continuation(spec); arguments != nil {
+		o := s.applyAs(ctx, spec, arguments)
+		if o == nil || !isSpecUnknown(o.err) {
+			return o
+		}
+		s.session.facts = facts // nothing has changed
 	}
 	arguments, o := s.send(ctx, spec)
 	if o != nil {
 		return o
 	}
+	return s.applyAs(ctx, spec, arguments)
+}
+
+// applyAs applies the spec that the arguments name.
+func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments []string) *obstacle {
 	if o := s.passGate(ctx, arguments); o != nil {
 		return o
 	}
@@ -69,6 +77,7 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionInstalled, err)
 	}
+	s.session.known = &spec
 	if line.Result != nil && line.Result.Facts != nil {
 		s.session.facts = line.Result.Facts
 	}
@@ -76,9 +85,9 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 		s.emit(hostRestarts(s.instance))
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)
-		return rebootObstacle()
+		return s.rebootObstacle()
 	}
-	s.session.applied, s.session.left = digest, *line.Result.Plan
+	s.session.applied, s.session.left = spec.Digest(), *line.Result.Plan
 	return nil
 }
 
@@ -89,47 +98,4 @@ func (s *scope) forgetDigest(ctx context.Context) error {
 	}
 	s.instance.Status.SpecDigest = ""
 	return s.patchStatus(ctx)
-}
-
-// send uploads spec and payload and returns the verb's arguments.
-func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *obstacle) {
-	encoded, err := spec.Encode()
-	if err != nil {
-		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
-	}
-	sum := sha256.Sum256(encoded)
-	specPath := nodespec.InboxSpec(hex.EncodeToString(sum[:]))
-	if err := s.connection.Upload(ctx, specPath, int64(len(encoded)), bytes.NewReader(encoded), nil); err != nil {
-		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
-	}
-	arguments := []string{"--spec", specPath}
-	lacking := missing(spec, s.session.facts.Payload)
-	if len(lacking) == 0 {
-		return arguments, nil
-	}
-	archive, err := s.Packer.Packed(ctx, lacking)
-	if err != nil {
-		return nil, payloadObstacle(err)
-	}
-	payloadPath := nodespec.InboxPayload(archive.SHA256)
-	if err := s.sendPayload(ctx, payloadPath, archive); err != nil {
-		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
-	}
-	return append(arguments, "--payload", payloadPath), nil
-}
-
-// sendPayload uploads the archive, unless an earlier attempt that was cut off afterwards has brought it. The agent checks what is in it.
-func (s *scope) sendPayload(ctx context.Context, path string, archive *payload.Archive) error {
-	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
-		return err
-	}
-	s.progress(ctx, "SendPayload", 0, 0, "")
-	return s.connection.Upload(ctx, path, archive.Size, archive.Reader(), s.transferProgress(ctx, "SendPayload"))
-}
-
-func payloadObstacle(err error) *obstacle {
-	return &obstacle{
-		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonPayloadMissing, err: err,
-		message: "The operator cannot read its payload: " + err.Error(), next: "The operator's image is damaged or its disk is full.",
-	}
 }

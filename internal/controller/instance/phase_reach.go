@@ -19,8 +19,9 @@ import (
 const (
 	// rebootLimit is how long a host may take to come back before it counts as unreachable.
 	rebootLimit = 15 * time.Minute
-	// rebootPoll is the time between two looks at a host that restarts.
-	rebootPoll = 2 * time.Second
+	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between them.
+	firstRebootPoll = 500 * time.Millisecond
+	lastRebootPoll  = 2 * time.Second
 )
 
 // reach connects to the host, or takes the connection that is there, and pins its host key at first contact.
@@ -120,7 +121,7 @@ func (s *scope) stillRebooting() *obstacle {
 	if s.Clock.Since(since.Time) > rebootLimit {
 		return nil
 	}
-	return rebootObstacle()
+	return s.rebootObstacle()
 }
 
 // restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
@@ -137,11 +138,12 @@ func (s *scope) awaitRestart(facts *plan.Facts) *obstacle {
 	if before && s.Clock.Since(condition.LastTransitionTime.Time) < restartLimit {
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)
-		return rebootObstacle()
+		return s.rebootObstacle()
 	}
 	if !before {
 		s.emit(hostRestarted(s.instance))
 	}
+	s.session.restartLooks = 0
 	meta.SetStatusCondition(&s.instance.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
 		Message: "The host was restarted.", LastTransitionTime: metav1.NewTime(s.Clock.Now()),
@@ -149,9 +151,12 @@ func (s *scope) awaitRestart(facts *plan.Facts) *obstacle {
 	return nil
 }
 
-func rebootObstacle() *obstacle {
+// rebootObstacle is the wait for the next look at a host that restarts.
+func (s *scope) rebootObstacle() *obstacle {
+	after := min(firstRebootPoll<<min(s.session.restartLooks, 8), lastRebootPoll)
+	s.session.restartLooks++
 	return &obstacle{
-		condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, waiting: true, after: rebootPoll,
+		condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, waiting: true, after: after,
 		message: "The host restarts.",
 		next:    "The operator waits until the host has a new boot id, at most 15 minutes.",
 	}

@@ -133,7 +133,7 @@ func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 		s.emit(hostRestarts(s.instance))
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)
-		return rebootObstacle()
+		return s.rebootObstacle()
 	}
 	if !line.Result.Removed {
 		return &obstacle{

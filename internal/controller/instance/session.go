@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -15,6 +16,10 @@ type session struct {
 	connection *remote.Connection
 	// agent is the path of the agent on the host; empty when it was not looked for on the present connection.
 	agent string
+	// knownAgent is the path of the agent that ran on the host, and known the spec that it applied last. Unlike the rest they outlive the
+	// connection, so that a host which was restarted is not sent what it has. They are guesses: the host may have lost either.
+	knownAgent string
+	known      *nodespec.NodeSpec
 	// facts are the last that the host told.
 	facts *plan.Facts
 	// applied is the digest (and certificate serial) of the spec that the last apply was given, and left what it could not do yet.
@@ -27,6 +32,8 @@ type session struct {
 	// since is when the present wait began, for limits.
 	waiting string
 	since   time.Time
+	// restartLooks counts the looks at a host that restarts.
+	restartLooks int
 	// lastProgress is when progress was last written to the API.
 	lastProgress time.Time
 }

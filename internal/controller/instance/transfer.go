@@ -1,0 +1,104 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// continuation are the arguments of a verb about a spec that the host has, but for answers to what it needed; nil when the spec must be sent.
+func (s *scope) continuation(spec nodespec.NodeSpec) []string {
+	known := s.session.known
+	if known == nil || known.Version != spec.Version || known.With(spec.Answers()).Digest() != spec.Digest() ||
+		len(missing(spec, s.session.facts.Payload)) > 0 {
+		return nil
+	}
+	return answerArguments(spec)
+}
+
+// isSpecUnknown tells whether the agent has not the spec that it was to go on with: somebody has changed it on the host.
+func isSpecUnknown(err error) bool {
+	var failure *verb.Failure
+	return errors.As(err, &failure) && failure.Reason == verb.ReasonSpecUnknown
+}
+
+// certificateLimit is how long a certificate may be to travel in a command line, in characters of base64. A cluster's own signer makes
+// about 1100.
+const certificateLimit = 3000
+
+// answerArguments name a spec that the host has and give the answers to its needs; nil when they are too long for a command line.
+func answerArguments(spec nodespec.NodeSpec) []string {
+	arguments := []string{"--digest", "sha256:" + spec.Digest()}
+	if chain := base64.RawURLEncoding.EncodeToString(certificateChain(spec.Identity.Certificate)); len(chain) > certificateLimit {
+		return nil
+	} else if chain != "" {
+		arguments = append(arguments, "--certificate", chain)
+	}
+	if spec.Network.PodSubnet != "" {
+		arguments = append(arguments, "--pod-subnet", spec.Network.PodSubnet)
+	}
+	return arguments
+}
+
+// certificateChain is the DER form of the certificates in a PEM text, one after the other.
+func certificateChain(text string) []byte {
+	var chain []byte
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			chain = append(chain, block.Bytes...)
+		}
+	}
+	return chain
+}
+
+// send uploads spec and payload and returns the verb's arguments.
+func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *obstacle) {
+	encoded, err := spec.Encode()
+	if err != nil {
+		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
+	}
+	sum := sha256.Sum256(encoded)
+	specPath := nodespec.InboxSpec(hex.EncodeToString(sum[:]))
+	if err := s.connection.Upload(ctx, specPath, int64(len(encoded)), bytes.NewReader(encoded), nil); err != nil {
+		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
+	}
+	arguments := []string{"--spec", specPath}
+	lacking := missing(spec, s.session.facts.Payload)
+	if len(lacking) == 0 {
+		return arguments, nil
+	}
+	archive, err := s.Packer.Packed(ctx, lacking)
+	if err != nil {
+		return nil, payloadObstacle(err)
+	}
+	payloadPath := nodespec.InboxPayload(archive.SHA256)
+	if err := s.sendPayload(ctx, payloadPath, archive); err != nil {
+		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
+	}
+	return append(arguments, "--payload", payloadPath), nil
+}
+
+// sendPayload uploads the archive, unless an earlier attempt that was cut off afterwards has brought it. The agent checks what is in it.
+func (s *scope) sendPayload(ctx context.Context, path string, archive *payload.Archive) error {
+	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
+		return err
+	}
+	s.progress(ctx, "SendPayload", 0, 0, "")
+	return s.connection.Upload(ctx, path, archive.Size, archive.Reader(), s.transferProgress(ctx, "SendPayload"))
+}
+
+func payloadObstacle(err error) *obstacle {
+	return &obstacle{
+		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonPayloadMissing, err: err,
+		message: "The operator cannot read its payload: " + err.Error(), next: "The operator's image is damaged or its disk is full.",
+	}
+}
