@@ -100,6 +100,9 @@ func joinLines(r Result) []Line {
 	for i, join := range r.Joins {
 		costs[i] = join.Worst
 	}
+	if r.Whole != nil {
+		costs = append(costs, r.Whole.Join.Worst)
+	}
 	cost, known := worst(costs), len(costs) > 0
 	return []Line{
 		count(subject, "SSH connections", cost.Connections, maxConnections, known),
@@ -110,18 +113,15 @@ func joinLines(r Result) []Line {
 	}
 }
 
-// wireLine judges all bytes that the worst host received until it was Ready, not only those of the archive.
+// wireLine judges all bytes that a host received until it was Ready, not only those of the archive.
 func wireLine(r Result) Line {
 	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size", maxWirePercent), Verdict: NotMeasured}
-	if len(r.Joins) == 0 || r.Payload.RawBytes == 0 {
+	if r.Whole == nil {
 		return line
 	}
-	var received int64
-	for _, join := range r.Joins {
-		received = max(received, join.Worst.Received)
-	}
-	line.Measured, line.Verdict = percent(received, r.Payload.RawBytes), Kept
-	if received*100 > r.Payload.RawBytes*maxWirePercent {
+	received, raw := r.Whole.Join.Worst.Received, r.Whole.Payload.RawBytes
+	line.Measured, line.Verdict = percent(received, raw), Kept
+	if received*100 > raw*maxWirePercent {
 		line.Verdict = Over
 	}
 	return line

@@ -15,6 +15,7 @@ func good() Result {
 	}
 	return Result{
 		Payload: Payload{Files: 13, RawBytes: 100, AgentBytes: 10, ArchiveBytes: 20},
+		Whole:   &Whole{Payload: Payload{RawBytes: 100}, Join: join(1, 0, 9)},
 		Joins:   []Join{join(1, 0, 2.9), join(1, distant, 12.8), join(10, 0, 9.9), join(50, 0, 59.9)},
 		Quiets: []Quiet{
 			{Occasion: LeftAlone, Hosts: 1}, {Occasion: LookAgain, Hosts: 1, Reconciles: 2},
@@ -43,7 +44,7 @@ func TestBudgets(t *testing.T) {
 		"one PowerShell":                             {func(r *Result) { r.Joins[2].Worst.PowerShell = 1 }, "PowerShell starts", Over},
 		"a second SFTP session":                      {func(r *Result) { r.Joins[3].Worst.SFTPSessions = 2 }, "SFTP sessions", Over},
 		"a second reboot":                            {func(r *Result) { r.Joins[0].Worst.Reboots = 2 }, "reboots", Over},
-		"one byte too many":                          {func(r *Result) { r.Joins[1].Worst.Received = 26 }, "bytes on the wire", Over},
+		"one byte too many":                          {func(r *Result) { r.Whole.Join.Worst.Received = 26 }, "bytes on the wire", Over},
 		"a connection while left alone":              {func(r *Result) { r.Quiets[0].All.Connections = 1 }, "SSH connections", Over},
 		"a write while left alone":                   {func(r *Result) { r.Quiets[0].Writes = 1 }, "API writes", Over},
 		"a process started while left alone":         {func(r *Result) { r.Quiets[0].All.Processes = 1 }, "process starts on hosts", Over},

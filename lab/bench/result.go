@@ -8,6 +8,7 @@ import "time"
 type Result struct {
 	Machine   Machine    `json:"machine"`
 	Payload   Payload    `json:"payload"`
+	Whole     *Whole     `json:"wholePayload,omitempty"`
 	Joins     []Join     `json:"joins"`
 	Quiets    []Quiet    `json:"quiets"`
 	Transfers []Transfer `json:"transfers"`
@@ -23,6 +24,12 @@ type Payload struct {
 	ArchiveBytes int64 `json:"archiveBytes"`
 	// PackSeconds is how long packing takes, once for all hosts.
 	PackSeconds float64 `json:"packSeconds"`
+}
+
+// Whole is the way of one host whose payload is as large as the real one, beside which the agent is as small as in life.
+type Whole struct {
+	Payload Payload `json:"payload"`
+	Join    Join    `json:"join"`
 }
 
 // Cost is what happened on a host, or between it and the operator.

@@ -45,7 +45,7 @@ func (o *options) say(format string, args ...any) { fmt.Fprintf(o.output, format
 func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 	result := Result{Machine: thisMachine()}
 	o.say("packing the payload")
-	g, described, err := o.prepare(ctx, dir)
+	g, described, err := o.prepare(ctx, dir, labpayload.Options{})
 	if err != nil {
 		return result, err
 	}
@@ -57,6 +57,11 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 			return result, err
 		}
 		result.Transfers = append(result.Transfers, t)
+	}
+	if !o.quick {
+		if result.Whole, err = o.whole(ctx, filepath.Join(dir, "whole")); err != nil {
+			return result, fmt.Errorf("a payload of the real size: %w", err)
+		}
 	}
 	for _, hosts := range o.hosts {
 		for i, latency := range o.latencies {
@@ -73,8 +78,8 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 }
 
 // prepare makes the payload that all hosts get.
-func (o *options) prepare(ctx context.Context, dir string) (goods, Payload, error) {
-	files, err := labpayload.Generate(filepath.Join(dir, "payload"), o.agent, version, labpayload.Options{})
+func (o *options) prepare(ctx context.Context, dir string, payloadOptions labpayload.Options) (goods, Payload, error) {
+	files, err := labpayload.Generate(filepath.Join(dir, "payload"), o.agent, version, payloadOptions)
 	if err != nil {
 		return goods{}, Payload{}, err
 	}
@@ -104,6 +109,21 @@ func (o *options) prepare(ctx context.Context, dir string) (goods, Payload, erro
 	}
 	described.PackSeconds, described.ArchiveBytes = o.clock.Since(begin).Seconds(), g.archive.Size
 	return g, described, nil
+}
+
+// whole measures one host with a payload of the real size.
+func (o *options) whole(ctx context.Context, dir string) (*Whole, error) {
+	o.say("1 host, a payload of the real size")
+	_, described, err := o.prepare(ctx, dir, labpayload.Options{SizePercent: labpayload.RealSizePercent})
+	if err != nil {
+		return nil, err
+	}
+	result := Result{}
+	s := &scenario{clock: o.clock, hosts: 1, payloadDir: filepath.Join(dir, "payload"), agent: o.agent, idle: o.idle}
+	if err := o.play(ctx, s, false, &result); err != nil {
+		return nil, err
+	}
+	return &Whole{Payload: described, Join: result.Joins[0]}, nil
 }
 
 // play measures one scenario.

@@ -18,6 +18,9 @@ const windowBytes = 1 << 20
 
 const kib = 1 << 10
 
+// RealSizePercent is the SizePercent at which the stand-ins are together about as large as the real executables.
+const RealSizePercent = 1200
+
 // Options change what is made. The zero value makes the versions of the real payload in about 20 MB.
 type Options struct {
 	// Versions are the versions of components that are not to have their usual one.

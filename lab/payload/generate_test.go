@@ -93,7 +93,7 @@ func TestGenerate(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%d bytes packed to %d in %v", size, packed, time.Since(start))
-		if ratio := float64(packed) / float64(size); ratio < 0.20 || ratio > 0.30 {
+		if ratio := float64(packed) / float64(size); ratio < 0.17 || ratio > 0.21 {
 			t.Errorf("ratio %.2f", ratio)
 		}
 		if size < 15<<20 || size > 25<<20 {
