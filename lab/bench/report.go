@@ -86,7 +86,7 @@ func joinTable(r Result) string {
 			megabytes(j.Worst.Received), megabytes(j.Worst.Sent), perHost(j.Writes, j.Hosts),
 		})
 	}
-	return "\n## From the ConfigMap to Ready\n\nThe operator was started just before the ConfigMap was made, so its own start is in the time. " +
+	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. It packs the payload in this time. " +
 		"Counts and bytes are those of the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
 }
 

@@ -73,13 +73,16 @@ func (s *scenario) run() (err error) {
 	return err
 }
 
-// join measures the way from the ConfigMap to all Ready, with an operator that was started just before.
+// join measures the way from the ConfigMap to all Ready, with an operator that runs already.
 func (s *scenario) join(ctx context.Context) (Join, error) {
 	before, err := s.counts()
 	if err != nil {
 		return Join{}, err
 	}
 	if err := s.run(); err != nil {
+		return Join{}, err
+	}
+	if err := s.settle(ctx); err != nil {
 		return Join{}, err
 	}
 	begin := s.clock.Now()
