@@ -15,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
@@ -69,6 +70,9 @@ func TestTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 			}
 			if got := journal.Count(fake.KindExec); got > 8 {
 				t.Errorf("%d execs, at most 8: %v", got, journal.Entries(func(e fake.Entry) bool { return e.Kind == fake.KindExec }))
+			}
+			if got := journal.Count(fake.KindSFTP); got != 1 {
+				t.Errorf("%d file sessions, want 1", got)
 			}
 			if got := journal.Count(fake.KindReboot); got != 1 {
 				t.Errorf("%d reboots, want 1 for the Containers feature", got)
@@ -221,4 +225,27 @@ func TestADeletedNodeComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready(t, r)
+}
+
+// what the host had before its restart is asked for and not sent again, and sent again where the restart has cost it.
+func TestAHostThatLosesThingsOverItsRestartIsSentThemAgain(t *testing.T) {
+	for name, lost := range map[string]string{
+		"its description":   nodespec.SpecPath,
+		"the agent's files": nodespec.AgentRoot,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+			machine := r.Host("instance-1").Machine()
+			machine.OnBoot(func() { _ = machine.Drive().RemoveAll(lost) })
+			run(t, r)
+			list(t, r)
+			ready(t, r)
+			if got := machine.Journal().Count(fake.KindReboot); got != 1 {
+				t.Errorf("%d reboots, want 1", got)
+			}
+			if got := machine.Journal().Count(fake.KindSFTP); got != 2 {
+				t.Errorf("%d file sessions, want another after the restart", got)
+			}
+		})
+	}
 }

@@ -138,7 +138,7 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 	r.Hosts.Close(s.instance.Name)
 	return &obstacle{
 		condition: v1alpha1.ConditionJoined, reason: decision.Reason, message: decision.Message,
-		next: "Nothing on the host was configured. Give the host a name of its own, or take one of the two out of its source.",
+		next: "Nothing on the host was changed. Give the host a name of its own, or take one of the two out of its source.",
 	}
 }
 
