@@ -40,6 +40,28 @@ func (c *Connection) Upload(ctx context.Context, windows string, size int64, r i
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
 }
 
+// resumeSuffix marks files whose upload can go on where it was cut: their content follows from their name.
+const resumeSuffix = partialSuffix + "resume"
+
+// holes is how much of the end of a cut upload, in bytes, may not have arrived although what follows it has: the packets that were under
+// way. It is sent again.
+const holes = packetsUnderWay * 32 << 10
+
+// Send is Upload of a file whose content follows from its name: what an earlier Send has brought before it was cut off is not sent again.
+// The receiver must check the content, for the beginning may be another's.
+func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader, progress func(done, total int64)) error {
+	target, err := sftpPath(windows)
+	if err != nil {
+		return err
+	}
+	source := &source{ctx: ctx, reader: content, size: content.Size(), progress: progress}
+	u := &upload{connection: c, target: target, partial: target + resumeSuffix, source: source, resume: content}
+	err = c.operate(ctx, "an answer while "+windows+" is sent", func(_ context.Context, s *fileSession) error {
+		return u.run(s)
+	})
+	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
+}
+
 // partialName is a new temporary name beside target.
 func (c *Connection) partialName(target string) (string, error) {
 	var random [4]byte
@@ -87,7 +109,8 @@ type upload struct {
 	connection      *Connection
 	target, partial string
 	source          *source
-	writing         bool // content is being written: a failure may mean a full volume
+	resume          io.Seeker // the source's reader when the upload may go on where an earlier one was cut; nil else
+	writing         bool      // content is being written: a failure may mean a full volume
 }
 
 func (u *upload) run(s *fileSession) error {
@@ -95,7 +118,7 @@ func (u *upload) run(s *fileSession) error {
 		return err
 	}
 	if err := u.write(s); err != nil {
-		if !s.ended() {
+		if !s.ended() && (u.resume == nil || !isCut(err)) {
 			// It takes room, perhaps the last. If this fails too, the next upload clears up.
 			_ = s.Remove(u.partial)
 		}
@@ -117,7 +140,7 @@ func (u *upload) prepare(s *fileSession) error {
 	}
 	leftover := strings.ToLower(path.Base(u.target) + partialSuffix)
 	for _, entry := range entries {
-		if strings.HasPrefix(strings.ToLower(entry.Name()), leftover) {
+		if strings.HasPrefix(strings.ToLower(entry.Name()), leftover) && !strings.EqualFold(entry.Name(), path.Base(u.partial)) {
 			// One that is still open cannot be removed and does no harm.
 			_ = s.Remove(path.Join(folder, entry.Name()))
 		}
@@ -127,15 +150,54 @@ func (u *upload) prepare(s *fileSession) error {
 
 func (u *upload) write(s *fileSession) error {
 	u.writing = true
-	file, err := s.OpenFile(u.partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	offset, err := u.offset(s)
 	if err != nil {
 		return err
+	}
+	flags := os.O_WRONLY | os.O_CREATE
+	if offset == 0 {
+		flags |= os.O_TRUNC
+	}
+	file, err := s.OpenFile(u.partial, flags)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return errors.Join(err, file.Close())
 	}
 	_, err = file.ReadFromWithConcurrency(u.source, packetsUnderWay)
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}
 	return err
+}
+
+// offset is where the upload begins.
+func (u *upload) offset(s *fileSession) (int64, error) {
+	if u.resume == nil {
+		return 0, nil
+	}
+	info, err := s.Stat(u.partial)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	offset := max(info.Size()-holes, 0)
+	if !info.Mode().IsRegular() || info.Size() > u.source.size {
+		offset = 0
+	}
+	if _, err := u.resume.Seek(offset, io.SeekStart); err != nil {
+		return 0, err
+	}
+	u.source.read = offset
+	return offset, nil
+}
+
+// isCut tells whether an upload ended because nobody waits for it any more, and not because of what the server said.
+func isCut(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // place checks the size and gives the file its name. Servers differ in whether a rename replaces a file.

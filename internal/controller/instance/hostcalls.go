@@ -84,11 +84,24 @@ func (s *scope) progress(ctx context.Context, name string, index, of int, detail
 	}
 }
 
-// transferProgress shows bytes on their way.
+// transferProgress shows bytes on their way, and how fast they go.
 func (s *scope) transferProgress(ctx context.Context, name string) func(done, total int64) {
+	begin, first := s.Clock.Now(), int64(-1)
 	return func(done, total int64) {
-		s.progress(ctx, name, 0, 0, fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6))
+		if first < 0 {
+			first = done // an upload that goes on where it was cut does not begin at zero
+		}
+		s.progress(ctx, name, 0, 0, transferred(done, total, done-first, s.Clock.Since(begin)))
 	}
+}
+
+// transferred says how far a transfer is that has sent some bytes in some time.
+func transferred(done, total, sent int64, in time.Duration) string {
+	text := fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6)
+	if in < progressInterval {
+		return text
+	}
+	return fmt.Sprintf("%s, %.1f MB/s", text, float64(sent)/1e6/in.Seconds())
 }
 
 // hostObstacle puts a failure on the host into the words of the status.

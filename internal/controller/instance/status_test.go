@@ -78,3 +78,22 @@ func TestRetriesSlowDownToOneAMinute(t *testing.T) {
 		t.Errorf("a spread delay is %s, want within a fifth below a minute", got)
 	}
 }
+
+func TestTransferred(t *testing.T) {
+	for name, c := range map[string]struct {
+		done, total, sent int64
+		in                time.Duration
+		want              string
+	}{
+		"at its beginning":             {500_000, 62_000_000, 500_000, time.Millisecond, "0.5 of 62.0 MB"},
+		"under way":                    {20_000_000, 62_000_000, 20_000_000, 4 * time.Second, "20.0 of 62.0 MB, 5.0 MB/s"},
+		"going on where it was cut":    {42_000_000, 62_000_000, 2_000_000, 4 * time.Second, "42.0 of 62.0 MB, 0.5 MB/s"},
+		"to a host that takes nothing": {1_000_000, 62_000_000, 0, time.Minute, "1.0 of 62.0 MB, 0.0 MB/s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := transferred(c.done, c.total, c.sent, c.in); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

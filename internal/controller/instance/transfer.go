@@ -87,13 +87,13 @@ func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *ob
 	return append(arguments, "--payload", payloadPath), nil
 }
 
-// sendPayload uploads the archive, unless an earlier attempt that was cut off afterwards has brought it. The agent checks what is in it.
+// sendPayload sends the archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
 func (s *scope) sendPayload(ctx context.Context, path string, archive *payload.Archive) error {
 	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
 	}
 	s.progress(ctx, "SendPayload", 0, 0, "")
-	return s.connection.Upload(ctx, path, archive.Size, archive.Reader(), s.transferProgress(ctx, "SendPayload"))
+	return s.connection.Send(ctx, path, archive.Reader(), s.transferProgress(ctx, "SendPayload"))
 }
 
 func payloadObstacle(err error) *obstacle {

@@ -1,0 +1,83 @@
+package remote_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// counted counts the bytes that a connection has received.
+type counted struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
+	archive := content(12 << 20)
+	const target = `C:\k\wicd\inbox\payload-0123.zst`
+	key := newKey(t)
+	for name, c := range map[string]struct {
+		cut      int64
+		tamper   func([]byte) []byte
+		mostSent int64
+		spoilt   bool
+	}{
+		"near its beginning":                       {cut: 1 << 20, mostSent: 13 << 20},
+		"near its end":                             {cut: 11 << 20, mostSent: 4 << 20},
+		"and what was under way is sent again":     {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[len(b)-1<<20:]); return b }, mostSent: 4 << 20},
+		"unless what lies there is too long":       {cut: 11 << 20, tamper: func([]byte) []byte { return make([]byte, 13<<20) }, mostSent: 13 << 20},
+		"and the receiver must check what it gets": {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[:100]); return b }, mostSent: 4 << 20, spoilt: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			s := newServer(t, key)
+			var connections atomic.Int32
+			var received atomic.Int64
+			s.wrap = func(conn net.Conn) net.Conn {
+				if connections.Add(1) > 1 {
+					return counted{conn, &received}
+				}
+				faulty := &cutConn{Conn: conn}
+				faulty.left.Store(c.cut)
+				return faulty
+			}
+			send := func(connection *remote.Connection, progress func(done, total int64)) error {
+				return connection.Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))), progress)
+			}
+			first := s.connect(&remote.Dialer{}, key)
+			expectError(t, send(first, nil), remote.ReasonConnectionLost)
+			<-first.Done()
+			if c.tamper != nil {
+				folder := "C:/k/wicd/inbox/"
+				left := folder + s.disk.names(folder)[0]
+				s.disk.put(left, string(c.tamper(s.disk.content(left))))
+			}
+			var last int64
+			if err := send(s.connect(&remote.Dialer{}, key), func(done, _ int64) { last = done }); err != nil {
+				t.Fatal(err)
+			}
+			if got := received.Load(); got > c.mostSent {
+				t.Errorf("%d bytes were sent, want at most %d", got, c.mostSent)
+			}
+			if last != int64(len(archive)) {
+				t.Errorf("progress ends at %d", last)
+			}
+			if spoilt := !bytes.Equal(s.disk.content(sftpForm(target)), archive); spoilt != c.spoilt {
+				t.Errorf("what arrived is spoilt: %t", spoilt)
+			}
+			if names := s.disk.names("C:/k/wicd/inbox"); len(names) != 1 {
+				t.Errorf("left are %v", names)
+			}
+		})
+	}
+}
