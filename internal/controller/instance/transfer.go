@@ -31,14 +31,14 @@ func isSpecUnknown(err error) bool {
 	return errors.As(err, &failure) && failure.Reason == verb.ReasonSpecUnknown
 }
 
-// certificateLimit is how long a certificate may be to travel in a command line, in characters of base64. A cluster's own signer makes
+// maxCertificateLength is how long a certificate may be to travel in a command line, in characters of base64. A cluster's own signer makes
 // about 1100.
-const certificateLimit = 3000
+const maxCertificateLength = 3000
 
 // answerArguments name a spec that the host has and give the answers to its needs; nil when they are too long for a command line.
 func answerArguments(spec nodespec.NodeSpec) []string {
 	arguments := []string{"--digest", "sha256:" + spec.Digest()}
-	if chain := base64.RawURLEncoding.EncodeToString(certificateChain(spec.Identity.Certificate)); len(chain) > certificateLimit {
+	if chain := base64.RawURLEncoding.EncodeToString(certificateChain(spec.Identity.Certificate)); len(chain) > maxCertificateLength {
 		return nil
 	} else if chain != "" {
 		arguments = append(arguments, "--certificate", chain)
