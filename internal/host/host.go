@@ -23,6 +23,10 @@ var (
 	ErrDiskFull = errors.New("there is not enough space on the disk")
 	// ErrDependency means that a service cannot start because one that it depends on does not run.
 	ErrDependency = errors.New("a service that this service depends on does not run")
+	// ErrNoAntivirus means that Microsoft Defender Antivirus is not at work, so it cannot be asked.
+	ErrNoAntivirus = errors.New("the antivirus Microsoft Defender is not at work")
+	// ErrRefused means that a policy or tamper protection keeps also administrators from seeing or changing this.
+	ErrRefused = errors.New("a policy or tamper protection does not allow it")
 )
 
 // Host is one Windows machine. All fields are set.
@@ -38,6 +42,8 @@ type Host struct {
 	Networks    Networks
 	Processes   Processes
 	Probes      Probes
+	EventLog    EventLog
+	Antivirus   Antivirus
 }
 
 // System is what Windows says of itself.
@@ -147,6 +153,31 @@ type Probes interface {
 	ContainerRuntime(ctx context.Context, endpoint string) (RuntimeStatus, error)
 }
 
+// EventLog is Windows' event log Application, where administrators look for what concerns them.
+type EventLog interface {
+	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its own.
+	Report(ctx context.Context, event Event) error
+	// KnowsSource tells whether Windows has a source of that name.
+	KnowsSource(ctx context.Context, source string) (bool, error)
+	// AddSource makes the source known, with which the viewer shows the message of its events and nothing else. No error when it is known.
+	AddSource(ctx context.Context, source string) error
+	// RemoveSource makes Windows forget the source; its events stay. No error when it is not known.
+	RemoveSource(ctx context.Context, source string) error
+}
+
+// Antivirus is Microsoft Defender Antivirus. Only while it is at work it can be asked for its exclusions and told to change them
+// (ErrNoAntivirus).
+type Antivirus interface {
+	// AtWork tells whether Defender scans on this machine; see DefenderAtWork.
+	AtWork(ctx context.Context) (bool, error)
+	// Exclusions are what it does not scan. ErrRefused when a policy hides them also from administrators.
+	Exclusions(ctx context.Context) ([]Exclusion, error)
+	// AddExclusion adds an exclusion, for good; no error when it is there. ErrRefused when Defender does not take it.
+	AddExclusion(ctx context.Context, exclusion Exclusion) error
+	// RemoveExclusion takes an exclusion away; no error when it is not there. ErrRefused when Defender does not let it go.
+	RemoveExclusion(ctx context.Context, exclusion Exclusion) error
+}
+
 // SystemInfo is what a Windows machine says of itself.
 type SystemInfo struct {
 	Product         string    `json:"product"`                   // "Windows Server 2022 Datacenter"
@@ -239,6 +270,9 @@ type WriteOptions struct {
 	Access Access
 	// Exclusive fails with ErrExist when the file is there.
 	Exclusive bool
+	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that is killed may
+	// leave a part of the addition.
+	Append bool
 }
 
 // FileInfo describes one entry of a folder.
@@ -289,4 +323,22 @@ type RuntimeStatus struct {
 	Name    string `json:"name"`    // "containerd"
 	Version string `json:"version"` // "v2.4.2"
 	Ready   bool   `json:"ready"`
+}
+
+// EventLevel is how much an event matters.
+type EventLevel string
+
+// Levels of events.
+const (
+	EventInformation EventLevel = "Information"
+	EventWarning     EventLevel = "Warning"
+	EventError       EventLevel = "Error"
+)
+
+// Event is an entry of the event log.
+type Event struct {
+	Source  string     `json:"source"` // "windows-instance-config-daemon"
+	Level   EventLevel `json:"level"`
+	ID      uint32     `json:"id"` // 1 to 1000, which is what the message file of Windows' eventcreate.exe covers
+	Message string     `json:"message"`
 }

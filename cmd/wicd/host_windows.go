@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/windows"
 )
 
 // openHost gives access to the machine that the program runs on.
-func openHost() (host.Host, error) {
-	return host.Host{}, errors.New("this build of the agent has no Windows implementation yet")
-}
+func openHost() (host.Host, error) { return windows.Open() }

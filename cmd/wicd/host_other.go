@@ -1,0 +1,14 @@
+//go:build !windows
+
+package main
+
+import (
+	"errors"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// openHost fails: only Windows has what the agent works on.
+func openHost() (host.Host, error) {
+	return host.Host{}, errors.New("the agent runs on Windows hosts only; this is a build for another system")
+}

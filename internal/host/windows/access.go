@@ -1,0 +1,98 @@
+//go:build windows
+
+package windows
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Win32 calls here: ConvertStringSecurityDescriptorToSecurityDescriptorW for the descriptor that a new file or folder gets in the
+// SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW, so that no moment passes in which others may use it; GetSecurityInfo and
+// SetSecurityInfo on an open handle, which cannot be led elsewhere by a link and hands changes down to what is below a folder.
+
+// inheritedSDDL has a DACL with no entry of its own that lets inherited ones in.
+const inheritedSDDL = "D:AI"
+
+const accessParts = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_INFORMATION
+
+// securityOf is what a new file or folder is made with; nil when it inherits.
+func securityOf(access host.Access, folder bool) (*windows.SecurityAttributes, error) {
+	sddl := administratorsFileSDDL
+	if folder {
+		sddl = administratorsFolderSDDL
+	}
+	switch access {
+	case host.AccessInherited, "":
+		return nil, nil //nolint:nilnil // no attributes is what Windows calls inherited
+	case host.AccessAdministrators:
+		descriptor, err := windows.SecurityDescriptorFromString(sddl)
+		if err != nil {
+			return nil, fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
+		}
+		attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
+		attributes.Length = uint32(unsafe.Sizeof(*attributes))
+		return attributes, nil
+	}
+	return nil, fmt.Errorf("there is no access %q", access)
+}
+
+// readAccess reads who may use an open file or folder.
+func readAccess(handle windows.Handle) (host.Access, error) {
+	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, accessParts)
+	if err != nil {
+		return "", fmt.Errorf("read the security descriptor: %w", err)
+	}
+	return accessOf(descriptor.String()), nil
+}
+
+// setFolderAccess changes who may use a folder that is there. One that has the access already is left alone, with
+// what an administrator may have added to inherited permissions.
+func setFolderAccess(path drivePath, access host.Access) error {
+	// SetSecurityInfo lists the folder to hand the change down.
+	const rights = windows.READ_CONTROL | windows.WRITE_DAC | windows.WRITE_OWNER | windows.FILE_READ_ATTRIBUTES | windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE
+	handle, err := openEntry(path, windows.READ_CONTROL, shareAll)
+	if err != nil {
+		return err
+	}
+	now, err := readAccess(handle)
+	_ = windows.CloseHandle(handle) // read only
+	if err != nil || now == access || access == "" && now == host.AccessInherited {
+		return err
+	}
+	sddl, parts := inheritedSDDL, windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+	if access == host.AccessAdministrators {
+		sddl, parts = administratorsFolderSDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
+	}
+	if handle, err = openEntry(path, rights, shareAll); err != nil {
+		return err
+	}
+	defer windows.CloseHandle(handle) //nolint:errcheck // the change is made
+	return setSecurity(handle, sddl, parts)
+}
+
+func setSecurity(handle windows.Handle, sddl string, parts windows.SECURITY_INFORMATION) error {
+	descriptor, err := windows.SecurityDescriptorFromString(sddl)
+	if err != nil {
+		return fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
+	}
+	dacl, _, err := descriptor.DACL()
+	if err != nil {
+		return fmt.Errorf("take the DACL of %q: %w", sddl, err)
+	}
+	if dacl == nil {
+		// What Windows calls a null DACL lets everyone in.
+		return fmt.Errorf("%q has no DACL", sddl)
+	}
+	var owner *windows.SID
+	if parts&windows.OWNER_SECURITY_INFORMATION != 0 {
+		if owner, _, err = descriptor.Owner(); err != nil {
+			return fmt.Errorf("take the owner of %q: %w", sddl, err)
+		}
+	}
+	return windows.SetSecurityInfo(handle, windows.SE_FILE_OBJECT, parts, owner, nil, dacl, nil)
+}

@@ -1,0 +1,105 @@
+//go:build windows
+
+package windows
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+func access(t *testing.T, path string) host.Access {
+	t.Helper()
+	info, err := files{}.Stat(t.Context(), path)
+	must(t, err)
+	return info.Access
+}
+
+// descriptor is the security descriptor of a file as Windows has it.
+func descriptor(t *testing.T, path string) string {
+	t.Helper()
+	d, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, accessParts)
+	must(t, err)
+	return d.String()
+}
+
+// lists skips where Windows, or what stands for it, keeps no access control lists.
+func lists(t *testing.T, dir string) {
+	t.Helper()
+	must(t, tree{}.MakeDirectory(t.Context(), dir+`\probe`, host.AccessAdministrators))
+	if access(t, dir+`\probe`) != host.AccessAdministrators {
+		t.Skipf("NOT SHOWN HERE: access control lists (a folder for administrators only has %s)", descriptor(t, dir+`\probe`))
+	}
+	must(t, os.Remove(dir+`\probe`))
+}
+
+func TestAccess(t *testing.T) {
+	t.Run("a folder for administrators hands its permissions down and takes none", func(t *testing.T) {
+		dir := folder(t)
+		lists(t, dir)
+		secret := dir + `\secret`
+		must(t, tree{}.MakeDirectory(t.Context(), secret, host.AccessAdministrators))
+		put(t, secret+`\file`, "x", host.WriteOptions{})
+		if access(t, secret) != host.AccessAdministrators || access(t, secret+`\file`) != host.AccessInherited {
+			t.Errorf("%s %s", descriptor(t, secret), descriptor(t, secret+`\file`))
+		}
+		must(t, tree{}.MakeDirectory(t.Context(), secret, host.AccessInherited))
+		if access(t, secret) != host.AccessInherited {
+			t.Error(descriptor(t, secret))
+		}
+	})
+	t.Run("a folder that others could use is closed with all below", func(t *testing.T) {
+		dir := folder(t)
+		lists(t, dir)
+		open := dir + `\open`
+		must(t, tree{}.MakeDirectory(t.Context(), open, host.AccessInherited))
+		put(t, open+`\file`, "x", host.WriteOptions{})
+		must(t, tree{}.MakeDirectory(t.Context(), open, host.AccessAdministrators))
+		if access(t, open) != host.AccessAdministrators {
+			t.Error(descriptor(t, open))
+		}
+	})
+	t.Run("a file for administrators is never another's", func(t *testing.T) {
+		dir := folder(t)
+		lists(t, dir)
+		put(t, dir+`\key`, "x", host.WriteOptions{Access: host.AccessAdministrators})
+		if access(t, dir+`\key`) != host.AccessAdministrators {
+			t.Error(descriptor(t, dir+`\key`))
+		}
+		put(t, dir+`\key`, "y", host.WriteOptions{})
+		if access(t, dir+`\key`) != host.AccessInherited {
+			t.Error(descriptor(t, dir+`\key`))
+		}
+	})
+	t.Run("an access that is none is refused", func(t *testing.T) {
+		dir := folder(t)
+		if (tree{}).MakeDirectory(t.Context(), dir+`\x`, "Everyone") == nil {
+			t.Error("accepted")
+		}
+	})
+}
+
+// The files in the layers of a container's image belong to TrustedInstaller; administrators may read them.
+func TestRemoveWhatAdministratorsMayOnlyRead(t *testing.T) {
+	dir := folder(t)
+	lists(t, dir)
+	for _, privilege := range []string{backupPrivilege, restorePrivilege} {
+		must(t, enablePrivilege(privilege)) // as Open does
+	}
+	layer := dir + `\layer`
+	must(t, os.Mkdir(layer, 0o700))
+	put(t, layer+`\file`, "x", host.WriteOptions{})
+	for _, name := range []string{`\file`, ""} {
+		path, err := parsePath(layer + name)
+		must(t, err)
+		handle, err := openEntry(path, windows.READ_CONTROL|windows.WRITE_DAC, shareAll)
+		must(t, err)
+		err = setSecurity(handle, "D:P(A;;FRFX;;;SY)(A;;FRFX;;;BA)", windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION)
+		_ = windows.CloseHandle(handle)
+		must(t, err)
+	}
+	must(t, files{}.Remove(t.Context(), layer))
+}

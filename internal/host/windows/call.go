@@ -1,0 +1,69 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/windows"
+)
+
+// translate gives an error of a Win32 call its meaning to callers (host.ErrNotExist and the others); it keeps Windows' words.
+func translate(err error) error {
+	var code windows.Errno
+	if err == nil || !errors.As(err, &code) {
+		return err
+	}
+	if means := errorMeaning(uint32(code)); means != nil && !errors.Is(err, means) {
+		return meaningful{err, means}
+	}
+	return err
+}
+
+// await runs calls that Windows offers no way to cancel, such as StartService, which waits for the service's process. When the context
+// is done first it returns; what it began ends by itself, so it must own what it uses and look at the context between two calls.
+func await(ctx context.Context, calls func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- calls() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("no answer from Windows: %w", context.Cause(ctx))
+	}
+}
+
+// waitForObject waits until a kernel object is signalled, which for a process means that it has ended.
+func waitForObject(ctx context.Context, object windows.Handle) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	cancelled, err := windows.CreateEvent(nil, 1, 0, nil)
+	if err != nil {
+		return fmt.Errorf("create an event: %w", err)
+	}
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = windows.SetEvent(cancelled) // fails on a bad handle only, and this one lives until the end of this function
+	})
+	defer func() {
+		if !stop() {
+			<-set
+		}
+		_ = windows.CloseHandle(cancelled)
+	}()
+	which, err := windows.WaitForMultipleObjects([]windows.Handle{object, cancelled}, false, windows.INFINITE)
+	if err != nil {
+		return fmt.Errorf("wait: %w", err)
+	}
+	if which != windows.WAIT_OBJECT_0 {
+		return context.Cause(ctx)
+	}
+	return nil
+}

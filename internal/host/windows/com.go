@@ -1,0 +1,59 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/go-ole/go-ole"
+)
+
+// inCOM runs do on a thread of its own that has joined COM's multithreaded apartment (CoInitializeEx with COINIT_MULTITHREADED),
+// because COM belongs to threads and goroutines move.
+func inCOM[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	return detached(ctx, func() (value T, err error) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err = withCOM(func() error { value, err = do(); return err })
+		return value, err
+	})
+}
+
+// detached runs calls that cannot be interrupted. When ctx is done first it returns at once; what it began ends by itself.
+func detached[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	if err := context.Cause(ctx); err != nil {
+		return *new(T), err
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := do()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		return *new(T), context.Cause(ctx)
+	}
+}
+
+func withCOM(do func() error) error {
+	const alreadyInitialized = 1 // S_FALSE
+	err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED)
+	var status *ole.OleError
+	if errors.As(err, &status) && status.Code() == alreadyInitialized {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("join COM's multithreaded apartment: %w", err)
+	}
+	defer ole.CoUninitialize()
+	return do()
+}

@@ -1,0 +1,124 @@
+//go:build windows
+
+package windows
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+
+	"github.com/windows-machine-config/wmco/internal/host/hosttest"
+)
+
+// programFlag makes the test program one of the services that the suite starts. The service control manager's word on whether this is
+// a service is not asked: only the suite gives this flag.
+const programFlag = "-contract-program="
+
+// childLife ends a process that nobody ended.
+const childLife = 10 * time.Minute
+
+func programName(words []string) (name string, is bool) {
+	if len(words) < 2 {
+		return "", false
+	}
+	return strings.CutPrefix(words[1], programFlag)
+}
+
+// contractPrograms are the test program in its other roles.
+func contractPrograms(t *testing.T) hosttest.Programs {
+	t.Helper()
+	self, err := executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(name string) []string { return []string{self, programFlag + name} }
+	return hosttest.Programs{Idle: as("idle"), Failing: as("failing"), Reporting: as("reporting"), Parent: as("parent")}
+}
+
+// executable is the path of this program as the process table has it: the folder for temporary files often comes by its short name.
+func executable() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	short, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return "", err
+	}
+	long := make([]uint16, windows.MAX_LONG_PATH)
+	n, err := windows.GetLongPathName(short, &long[0], uint32(len(long)))
+	if err != nil {
+		return "", fmt.Errorf("ask for the long name of %s: %w", path, err)
+	}
+	return windows.UTF16ToString(long[:min(int(n), len(long))]), nil
+}
+
+// runProgram is the main function of the services.
+func runProgram(name string) (exitCode int) {
+	if name == "child" {
+		time.Sleep(childLife)
+		return 0
+	}
+	if err := svc.Run("", program(name)); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// program is a service by its name.
+type program string
+
+// failure is the exit code that the suite expects of the failing service.
+const failure = 7
+
+// Execute implements svc.Handler.
+func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (specific bool, exitCode uint32) {
+	status <- svc.Status{State: svc.StartPending}
+	if err := p.begin(); err != nil {
+		return true, 1
+	}
+	status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
+	if p == "failing" {
+		return true, failure
+	}
+	for request := range requests {
+		switch request.Cmd {
+		case svc.Interrogate:
+			status <- request.CurrentStatus
+		case svc.Stop, svc.Shutdown:
+			status <- svc.Status{State: svc.StopPending}
+			return false, 0
+		}
+	}
+	return false, 0
+}
+
+func (p program) begin() error {
+	switch p {
+	case "reporting":
+		return account()
+	case "parent":
+		self, err := executable()
+		if err != nil {
+			return err
+		}
+		return exec.Command(self, programFlag+"child").Start()
+	}
+	return nil
+}
+
+// account writes what this process was started with to the file that its last argument names.
+func account() error {
+	data, err := json.Marshal(hosttest.Account{Arguments: os.Args[1:], Environment: os.Environ()})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(os.Args[len(os.Args)-1], data, 0o600)
+}

@@ -1,0 +1,108 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/hosttest"
+)
+
+// The contract suite changes the machine that it runs on, so it runs only where it is told what that is.
+var contract struct {
+	environment, results, reboot string
+}
+
+// TestMain is the test program, and the Windows services that the contract suite starts.
+func TestMain(m *testing.M) {
+	if name, is := programName(os.Args); is {
+		os.Exit(runProgram(name))
+	}
+	flag.StringVar(&contract.environment, "environment", "", "`where` the contract suite runs: windows (a Windows Server), wine (a test host of the lab)")
+	flag.StringVar(&contract.results, "results", "", "`file` for the results of the contract suite, JSON")
+	flag.StringVar(&contract.reboot, "reboot", "", "`half` of the reboot test to run instead of the suite: arm (RESTARTS THE MACHINE), then check")
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func TestHostContract(t *testing.T) {
+	subject := contractSubject(t)
+	switch contract.reboot {
+	case "":
+		writeResults(t, hosttest.Run(t, subject))
+	case "arm":
+		if err := hosttest.ArmReboot(t.Context(), subject.Open(t)); err != nil {
+			t.Fatal(err)
+		}
+	case "check":
+		writeResults(t, hosttest.CheckReboot(t, subject))
+	default:
+		t.Fatalf("-reboot=%s is neither arm nor check", contract.reboot)
+	}
+}
+
+// contractSubject is this machine, if the flags say that the suite may have it.
+func contractSubject(t *testing.T) hosttest.Subject {
+	t.Helper()
+	subject := hosttest.Subject{Environment: hosttest.Environment(contract.environment), Open: openContract}
+	switch subject.Environment {
+	case hosttest.Windows:
+	case hosttest.Wine:
+		subject.Marks = wineMarks()
+	case "":
+		t.Skip("NOT RUN: the host contract suite changes services, files and settings of this machine; " +
+			"give -environment=windows to run it on a Windows Server that may be changed")
+	default:
+		t.Fatalf("-environment=%s is neither windows nor wine", contract.environment)
+	}
+	return subject
+}
+
+// openContract is this machine as the contract suite wants it.
+func openContract(t *testing.T) hosttest.Machine {
+	t.Helper()
+	h, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hosttest.Machine{
+		Host: h, Programs: contractPrograms(t),
+		ServeHTTP:    serveHTTP(t),
+		ServeRuntime: serveRuntime(t),
+		CreateNetwork: func(ctx context.Context, network host.HNSNetwork) error {
+			return createNetwork(ctx, h, network)
+		},
+		Events: readEvents,
+	}
+}
+
+// writeResults puts what the suite showed into the file, over what an earlier run showed of other behaviours.
+func writeResults(t *testing.T, report hosttest.Report) {
+	t.Helper()
+	if contract.results == "" {
+		return
+	}
+	folder, name := filepath.Split(contract.results)
+	if folder == "" {
+		folder = "."
+	}
+	earlier, err := hosttest.ReadReport(os.DirFS(folder), name)
+	switch {
+	case err == nil:
+		report = earlier.Merge(report)
+	case !errors.Is(err, fs.ErrNotExist):
+		t.Fatal(err)
+	}
+	if err := report.Write(contract.results); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("results: %s", strings.TrimSpace(contract.results))
+}

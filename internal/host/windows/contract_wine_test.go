@@ -1,0 +1,88 @@
+//go:build windows
+
+package windows
+
+import (
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host/hosttest"
+)
+
+// wineMarks say what the lab's test hosts, which are Wine, do not show or show otherwise than Windows.
+func wineMarks() []hosttest.Mark {
+	return slices.Concat(wineStandIns(), wineReboots(), wineLacks(), wineDiffers())
+}
+
+func marks(standing hosttest.Standing, reason string, of ...string) []hosttest.Mark {
+	var list []hosttest.Mark
+	for _, each := range of {
+		list = append(list, hosttest.Mark{Of: each, Standing: standing, Reason: reason})
+	}
+	return list
+}
+
+// wineStandIns are what the lab's own DLLs answer.
+func wineStandIns() []hosttest.Mark {
+	return slices.Concat(
+		marks(hosttest.StandIn, "the lab's dismapi.dll, which keeps the states of features in the registry",
+			"Features.State", "Features.Enable", "Features.Disable"),
+		marks(hosttest.StandIn, "the lab's wmco-lab-services.dll, which keeps recovery actions and carries none out",
+			"Services.Configure: restart delays are kept, and taken away again"),
+		marks(hosttest.StandIn, "the lab's firewall COM classes, which keep rules in the registry and filter nothing",
+			"Firewall.Rules", "Firewall.SetRule", "Firewall.DeleteRule"),
+		marks(hosttest.StandIn, "the lab's computenetwork.dll, which keeps networks and endpoints in the registry and moves no packet",
+			"Networks.Networks", "Networks.DeleteNetwork", "Networks.Endpoints", "Networks.CreateEndpoint", "Networks.DeleteEndpoint"),
+		marks(hosttest.StandIn, "the lab's wmco-lab-ntfs.dll, which keeps access control lists that nobody is held to",
+			"Files.Write: a file for administrators is for nobody else",
+			"Files.Write: an appending write leaves the access of a file that is there",
+			"Files.ReadDir: a listed file has its access",
+			"Tree.MakeDirectory: a folder for administrators is for nobody else",
+			"Tree.MakeDirectory: making a folder that is there sets who may use it, both ways"),
+		marks(hosttest.StandIn, "the lab's wmco-lab-ntfs.dll, which makes symbolic links of Unix out of those of Windows",
+			"Tree.Symlink",
+			"Files.Write: a write to a link replaces the link",
+			"Files.Open: a link that leads nowhere cannot be read",
+			"Files.Remove: removing a folder does not follow the links in it"),
+	)
+}
+
+// wineReboots are what the lab does for a host that Wine has shut down.
+func wineReboots() []hosttest.Mark {
+	return slices.Concat(
+		marks(hosttest.StandIn, "Wine ends the host when it is asked for a restart; what boots it again is the lab's first process",
+			"Power.Reboot"),
+		marks(hosttest.StandIn, "the lab's first process, which gives the host the name that is in the registry when it boots",
+			"System.SetHostName: a new name is in force after a reboot"),
+	)
+}
+
+// wineLacks is what Wine does not have at all.
+func wineLacks() []hosttest.Mark {
+	return slices.Concat(
+		marks(hosttest.FakeOnly, "Wine's event log takes events and keeps none",
+			"EventLog.Report: a reported event is in the log as it was reported"),
+		marks(hosttest.FakeOnly, "Wine's service control manager restarts no service",
+			"Services.Configure: a killed service is restarted after its delay",
+			"Services.Configure: the last restart delay counts for all later crashes",
+			"Services.Configure: a service that stops itself with an error is restarted too",
+			"Services.Stop: a stopped service is not restarted by its recovery actions"),
+		marks(hosttest.FakeOnly, "Microsoft Defender Antivirus is not part of Wine",
+			"Antivirus.Exclusions: it has none that nobody has added",
+			"Antivirus.AddExclusion: an added exclusion is there, of its own kind only",
+			"Antivirus.AddExclusion: adding one again, in whichever case, is no error and adds none",
+			"Antivirus.AddExclusion: an exclusion of nothing is refused",
+			"Antivirus.RemoveExclusion: a removed exclusion is gone and leaves the others, and removing it again is no error"),
+	)
+}
+
+// wineDiffers is what Wine does otherwise than Windows.
+func wineDiffers() []hosttest.Mark {
+	return slices.Concat(
+		marks(hosttest.Differs, "under Wine a new name is in force at once for those who ask for it",
+			"System.SetHostName: a new name waits for the next reboot, and the present one calls it off"),
+		marks(hosttest.Differs, "Wine starts a service without the environment of its own",
+			"Services.Configure: a service's own environment reaches its program"),
+		marks(hosttest.Differs, "Wine takes a rename to another case for nothing to do",
+			"Tree.Rename: a rename changes the case of a name"),
+	)
+}

@@ -1,0 +1,143 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-ole/go-ole"
+	"github.com/go-ole/go-ole/oleutil"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// antivirus is host.Antivirus on WMI, the only documented API for the exclusions of Microsoft Defender Antivirus; the cmdlets
+// Add-MpPreference and Remove-MpPreference call the same methods. Its registry keys are no way: only Defender itself may write there. The
+// class MSFT_MpPreference has one instance, whose ExclusionProcess and ExclusionPath are arrays of strings, or NULL, and the methods Add
+// and Remove, which take parameters of the same names.
+//
+// Whether Defender is at work is no question for WMI, which has the class also where Defender does not run.
+type antivirus struct{}
+
+const (
+	defenderNamespace  = `ROOT\Microsoft\Windows\Defender`
+	defenderPreference = "MSFT_MpPreference"
+)
+
+func (antivirus) AtWork(ctx context.Context) (bool, error) {
+	list, err := services{}.Query(ctx, host.DefenderService)
+	if err != nil {
+		return false, err
+	}
+	if len(list) == 0 || list[0].State != host.ServiceRunning {
+		return false, nil
+	}
+	running, err := processes{}.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	return host.DefenderAtWork(list, running), nil
+}
+
+func (a antivirus) Exclusions(ctx context.Context) ([]host.Exclusion, error) {
+	list, err := askDefender(ctx, a, listExclusions)
+	if err != nil {
+		return nil, fmt.Errorf("read the exclusions of Microsoft Defender Antivirus: %w", err)
+	}
+	return list, nil
+}
+
+func (a antivirus) AddExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	return a.change(ctx, "Add", exclusion, true)
+}
+
+func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	return a.change(ctx, "Remove", exclusion, false)
+}
+
+// change calls a method and looks whether it had an effect: a Defender whose exclusions are managed elsewhere reports success and does
+// nothing.
+func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion, wanted bool) error {
+	property, err := exclusionProperty(exclusion.Kind)
+	if err == nil && exclusion.Value == "" {
+		err = errors.New("it has no value")
+	}
+	if err == nil {
+		_, err = askDefender(ctx, a, func(service *ole.IDispatch) (struct{}, error) {
+			return struct{}{}, changeExclusion(service, method, property, exclusion, wanted)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%s the exclusion of %q in Microsoft Defender Antivirus: %w", method, exclusion.Value, err)
+	}
+	return nil
+}
+
+// askDefender calls with Defender's namespace of WMI, if Defender is at work.
+func askDefender[T any](ctx context.Context, a antivirus, ask func(service *ole.IDispatch) (T, error)) (T, error) {
+	atWork, err := a.AtWork(ctx)
+	if err == nil && !atWork {
+		err = host.ErrNoAntivirus
+	}
+	if err != nil {
+		return *new(T), err
+	}
+	return inCOM(ctx, func() (T, error) {
+		service, err := connectWMI(defenderNamespace)
+		if err != nil {
+			return *new(T), err
+		}
+		defer service.Release()
+		return ask(service)
+	})
+}
+
+func changeExclusion(service *ole.IDispatch, method, property string, exclusion host.Exclusion, wanted bool) error {
+	before, err := listExclusions(service)
+	if err != nil || slices.ContainsFunc(before, exclusion.Is) == wanted {
+		return err
+	}
+	returned, err := callClass(service, defenderPreference, method, property, []string{exclusion.Value})
+	if err == nil && returned != 0 {
+		err = meaningOf(fmt.Errorf("defender answers 0x%08x", returned), returned)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := listExclusions(service)
+	if err == nil && slices.ContainsFunc(after, exclusion.Is) != wanted {
+		err = fmt.Errorf("%w: Defender reports success, but its exclusions are as they were", host.ErrRefused)
+	}
+	return err
+}
+
+func listExclusions(service *ole.IDispatch) (list []host.Exclusion, err error) {
+	instances, err := callObject(service, "InstancesOf", defenderPreference)
+	if err != nil {
+		return nil, err
+	}
+	defer instances.Release()
+	err = oleutil.ForEach(instances, func(item *ole.VARIANT) error {
+		defer item.Clear() //nolint:errcheck // only a reference
+		for _, kind := range []host.ExclusionKind{host.ExcludeProcess, host.ExcludePath} {
+			property, err := exclusionProperty(kind)
+			if err != nil {
+				return err
+			}
+			values, err := stringsIn(item.ToIDispatch(), property)
+			if err != nil {
+				return err
+			}
+			some, err := exclusionsOf(kind, values)
+			if err != nil {
+				return err
+			}
+			list = append(list, some...)
+		}
+		return nil
+	})
+	return list, wmiError(err)
+}

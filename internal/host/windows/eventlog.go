@@ -1,0 +1,107 @@
+//go:build windows
+
+// Events are written with RegisterEventSource and ReportEvent to the log Application. A source is a registry key that names a file with its
+// messages; ours use that of Windows' own eventcreate.exe, whose messages are the text and nothing else.
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+	"golang.org/x/sys/windows/svc/eventlog"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// applicationLogKey has one key for each source of the log.
+const applicationLogKey = `SYSTEM\CurrentControlSet\Services\EventLog\Application`
+
+// eventLog is host.EventLog.
+type eventLog struct{}
+
+// Report writes an event.
+func (eventLog) Report(ctx context.Context, event host.Event) error {
+	kind, err := checkEvent(event)
+	if err != nil {
+		return fmt.Errorf("report an event: %w", err)
+	}
+	err = await(ctx, func() error {
+		source, err := windows.UTF16PtrFromString(event.Source)
+		if err != nil {
+			return err
+		}
+		log, err := windows.RegisterEventSource(nil, source)
+		if err != nil {
+			return translate(err)
+		}
+		defer func() { _ = windows.DeregisterEventSource(log) }()
+		text := &eventText(event.Message)[0]
+		return translate(windows.ReportEvent(log, kind, 0, event.ID, 0, 1, 0, &text, nil))
+	})
+	if err != nil {
+		return fmt.Errorf("report event %d of %s: %w", event.ID, event.Source, err)
+	}
+	return nil
+}
+
+// KnowsSource tells whether the log has a source of that name.
+func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err := checkSource(source); err != nil {
+		return false, fmt.Errorf("look for event source %q: %w", source, err)
+	}
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, applicationLogKey+`\`+source, registry.QUERY_VALUE)
+	if errors.Is(err, registry.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for event source %s: %w", source, translate(err))
+	}
+	_ = key.Close()
+	return true, nil
+}
+
+// AddSource makes the source known.
+func (l eventLog) AddSource(ctx context.Context, source string) error {
+	known, err := l.KnowsSource(ctx, source)
+	if err != nil {
+		return fmt.Errorf("add event source %q: %w", source, err)
+	}
+	if known {
+		return nil
+	}
+	if err := eventlog.InstallAsEventCreate(source, eventError|eventWarning|eventInformation); err != nil {
+		return fmt.Errorf("add event source %s: %w", source, translate(err))
+	}
+	return nil
+}
+
+// RemoveSource makes Windows forget the source.
+func (eventLog) RemoveSource(ctx context.Context, source string) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err := checkSource(source)
+	if err == nil {
+		err = eventlog.Remove(source)
+	}
+	if err != nil && !errors.Is(err, registry.ErrNotExist) {
+		return fmt.Errorf("remove event source %q: %w", source, translate(err))
+	}
+	return nil
+}
+
+// checkSource refuses what would name a registry key elsewhere.
+func checkSource(source string) error {
+	if source == "" || strings.ContainsAny(source, "\\\x00") {
+		return errEvent
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package windows
+
+import (
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// dismState is DismPackageFeatureState of dismapi.h.
+type dismState uint32
+
+// States of a feature as DISM counts them.
+const (
+	dismNotPresent         dismState = 0
+	dismUninstallPending   dismState = 1
+	dismStaged             dismState = 2
+	dismRemoved            dismState = 3
+	dismInstalled          dismState = 4
+	dismInstallPending     dismState = 5
+	dismSuperseded         dismState = 6
+	dismPartiallyInstalled dismState = 7
+)
+
+// featureState maps a state of DISM. A feature whose files are not on the disk, or only in part, is off: to enable it is
+// what brings them.
+func featureState(state dismState) (host.FeatureState, error) {
+	switch state {
+	case dismUninstallPending:
+		return host.FeatureDisablePending, nil
+	case dismInstalled:
+		return host.FeatureEnabled, nil
+	case dismInstallPending:
+		return host.FeatureEnablePending, nil
+	case dismNotPresent, dismStaged, dismRemoved, dismSuperseded, dismPartiallyInstalled:
+		return host.FeatureDisabled, nil
+	}
+	return host.FeatureUnknown, fmt.Errorf("DISM names a feature state %d that this program does not know", state)
+}
+
+// result is an HRESULT.
+type result uint32
+
+// Results of the DISM API that callers tell apart.
+const (
+	resultOK                 result = 0
+	resultRestartNeeded      result = 3010       // ERROR_SUCCESS_REBOOT_REQUIRED, as it is
+	resultRestartNeededWin32 result = 0x80070BC2 // the same as an HRESULT, whose top bit says failure though it is none
+	resultUnknownFeature     result = 0x800F080C // CBS_E_UNKNOWN_UPDATE: feature name is unknown
+	resultNotFound           result = 0x80070490 // HRESULT of ERROR_NOT_FOUND
+	resultElevationRequired  result = 0x800702E4 // HRESULT of ERROR_ELEVATION_REQUIRED
+	resultNoSource           result = 0x800F081F // CBS_E_SOURCE_MISSING
+	resultRestartFirst       result = 0x800F082F // CBS_E_PENDING
+	resultCancelled          result = 0x800704C7 // HRESULT of ERROR_CANCELLED
+	resultAborted            result = 0x800704D3 // HRESULT of ERROR_REQUEST_ABORTED
+)
+
+// failed tells whether a result is a failure.
+func (r result) failed() bool { return r&0x80000000 != 0 && r != resultRestartNeededWin32 }
+
+// dismError is a failed call of the DISM API.
+type dismError struct {
+	call    string // DismEnableFeature
+	result  result
+	message string // DISM's own words, in the language of Windows; may be empty
+}
+
+// Error implements error.
+func (e *dismError) Error() string {
+	text := fmt.Sprintf("%s failed with 0x%08x", e.call, uint32(e.result))
+	if e.message != "" {
+		text += " (" + e.message + ")"
+	}
+	if hint := e.hint(); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// hint is what to do next; empty when only the log knows.
+func (e *dismError) hint() string {
+	switch e.result {
+	case resultUnknownFeature, resultNotFound:
+		return "this edition of Windows does not have the feature"
+	case resultElevationRequired:
+		return "the user must be an administrator"
+	case resultNoSource:
+		return "the feature's files are not on the disk: let the host reach Windows Update or WSUS, or use an image that has them"
+	case resultRestartFirst:
+		return "another change waits for a restart: restart the host"
+	}
+	return `look at C:\Windows\Logs\DISM\dism.log on the host`
+}
+
+// Unwrap lets errors.Is find that there is no such feature.
+func (e *dismError) Unwrap() error {
+	if e.result == resultUnknownFeature {
+		return host.ErrNotExist
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"testing"
+	"unsafe"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// dismAPI skips where Windows, or what stands for it, has no DISM API.
+func dismAPI(t *testing.T) {
+	t.Helper()
+	if err := dism.library.Load(); err != nil {
+		t.Skipf("NOT SHOWN HERE: optional features (%v)", err)
+	}
+}
+
+func TestFeatures(t *testing.T) {
+	t.Run("the state lies where dismapi.h, packed to one byte, has it", func(t *testing.T) {
+		if at := unsafe.Offsetof(dismFeatureInfo{}.state); at != 8 {
+			t.Errorf("at byte %d", at)
+		}
+	})
+	t.Run("a Windows without the DISM API says so", func(t *testing.T) {
+		if dism.library.Load() == nil {
+			t.Skip("this one has it")
+		}
+		if state, err := (features{}).State(t.Context(), "Containers"); err == nil || state != host.FeatureUnknown {
+			t.Errorf("%s, %v", state, err)
+		}
+	})
+	t.Run("a feature that this Windows does not have is unknown and cannot be changed", func(t *testing.T) {
+		dismAPI(t)
+		const name = "wmco-no-such-feature"
+		state, err := features{}.State(t.Context(), name)
+		must(t, err)
+		if state != host.FeatureUnknown {
+			t.Error(state)
+		}
+		fails(t, features{}.Enable(t.Context(), name), host.ErrNotExist)
+		fails(t, features{}.Disable(t.Context(), name), host.ErrNotExist)
+	})
+	t.Run("the feature for containers is known", func(t *testing.T) {
+		dismAPI(t)
+		state, err := features{}.State(t.Context(), "Containers")
+		must(t, err)
+		if state == host.FeatureUnknown {
+			t.Error("unknown")
+		}
+	})
+	t.Run("nothing is changed when the context is done", func(t *testing.T) {
+		dismAPI(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		fails(t, features{}.Enable(ctx, "TelnetClient"), context.Canceled)
+	})
+}

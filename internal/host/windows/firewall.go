@@ -1,0 +1,249 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-ole/go-ole"
+	"github.com/go-ole/go-ole/oleutil"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// firewall is host.Firewall on the COM API of Windows Defender Firewall (FirewallAPI.dll, in process), which the
+// firewall's console uses. Only IDispatch is called, by name, in the multithreaded apartment:
+//
+//	CoCreateInstance {E2B3C97F-6AE1-41AC-817A-F6F92166D7DD} (HNetCfg.FwPolicy2, INetFwPolicy2)
+//	  get Rules: VT_DISPATCH, INetFwRules
+//	INetFwRules
+//	  get _NewEnum: VT_UNKNOWN that answers to IEnumVARIANT; Next(1, ...) gives VT_DISPATCH, INetFwRule
+//	  Add(rule VT_DISPATCH), Remove(name VT_BSTR)
+//	CoCreateInstance {2C5BC43E-3369-4C33-AB0C-BE9469677AF4} (HNetCfg.FWRule, INetFwRule)
+//	  get and put Name, Description, LocalPorts: VT_BSTR (NULL is ""); Protocol, Direction, Action: VT_I4; Enabled: VT_BOOL
+//	  put Profiles: VT_I4
+//
+// Protocol is put before LocalPorts, which Windows refuses otherwise. Rules of the same name are all replaced. Only
+// inbound rules for exactly one TCP or UDP port are listed.
+type firewall struct{}
+
+func (firewall) Rules(ctx context.Context) ([]host.FirewallRule, error) {
+	list, err := inCOM(ctx, func() ([]host.FirewallRule, error) {
+		rules, err := openFirewall()
+		if err != nil {
+			return nil, err
+		}
+		defer rules.Release()
+		return listRules(rules)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the rules of Windows Firewall: %w", err)
+	}
+	return list, nil
+}
+
+func (firewall) SetRule(ctx context.Context, rule host.FirewallRule) error {
+	properties, err := propertiesOf(rule)
+	if err == nil {
+		_, err = inCOM(ctx, func() (struct{}, error) { return struct{}{}, setRule(properties) })
+	}
+	if err != nil {
+		return fmt.Errorf("set firewall rule %q: %w", rule.Name, err)
+	}
+	return nil
+}
+
+func (firewall) DeleteRule(ctx context.Context, name string) error {
+	removed, err := inCOM(ctx, func() (int, error) {
+		rules, err := openFirewall()
+		if err != nil {
+			return 0, err
+		}
+		defer rules.Release()
+		return removeRules(rules, name)
+	})
+	if err == nil && removed == 0 {
+		err = host.ErrNotExist
+	}
+	if err != nil {
+		return fmt.Errorf("delete firewall rule %q: %w", name, err)
+	}
+	return nil
+}
+
+// openFirewall is INetFwPolicy2.Rules. The caller releases it.
+func openFirewall() (*ole.IDispatch, error) {
+	policy, err := createObject("{E2B3C97F-6AE1-41AC-817A-F6F92166D7DD}")
+	if err != nil {
+		return nil, fmt.Errorf("open the policy of Windows Firewall: %w", err)
+	}
+	defer policy.Release()
+	rules, err := policy.GetProperty("Rules")
+	if err != nil {
+		return nil, fmt.Errorf("read its rules (the Windows service mpssvc must run): %w", comError(err))
+	}
+	return rules.ToIDispatch(), nil
+}
+
+// createObject makes an object of a COM class. The caller releases it.
+func createObject(class string) (*ole.IDispatch, error) {
+	object, err := ole.CreateInstance(ole.NewGUID(class), ole.IID_IUnknown)
+	if err != nil {
+		return nil, comError(err)
+	}
+	defer object.Release()
+	dispatch, err := object.QueryInterface(ole.IID_IDispatch)
+	return dispatch, comError(err)
+}
+
+// setRule makes the rule complete before it takes the old one's place.
+func setRule(p ruleProperties) error {
+	rules, err := openFirewall()
+	if err != nil {
+		return err
+	}
+	defer rules.Release()
+	rule, err := createObject("{2C5BC43E-3369-4C33-AB0C-BE9469677AF4}")
+	if err != nil {
+		return fmt.Errorf("make a rule: %w", err)
+	}
+	defer rule.Release()
+	for _, property := range []struct {
+		name  string
+		value any
+	}{
+		{"Name", p.Name},
+		{"Description", p.Description},
+		{"Protocol", int32(p.Protocol)},
+		{"LocalPorts", p.LocalPorts},
+		{"Direction", int32(p.Direction)},
+		{"Action", int32(p.Action)},
+		{"Profiles", int32(firewallAllProfiles)},
+		{"Enabled", p.Enabled},
+	} {
+		if _, err := rule.PutProperty(property.name, property.value); err != nil {
+			return fmt.Errorf("set its %s to %v: %w", property.name, property.value, comError(err))
+		}
+	}
+	if _, err := removeRules(rules, p.Name); err != nil {
+		return err
+	}
+	if _, err := rules.CallMethod("Add", rule); err != nil {
+		return fmt.Errorf("add it: %w", comError(err))
+	}
+	return nil
+}
+
+// removeRules removes all inbound rules of a name, compared without case, and returns how many there were. Windows removes one at a time.
+func removeRules(rules *ole.IDispatch, name string) (removed int, err error) {
+	var named []string
+	err = eachRule(rules, func(rule *ole.IDispatch) error {
+		r := propertyReader{object: rule}
+		if stored := r.text("Name"); strings.EqualFold(stored, name) && r.integer("Direction") == firewallInbound {
+			named = append(named, stored)
+		}
+		return r.err
+	})
+	for _, stored := range named {
+		if err != nil {
+			break
+		}
+		if _, err = rules.CallMethod("Remove", stored); err != nil {
+			return removed, fmt.Errorf("remove %q: %w", stored, comError(err))
+		}
+		removed++
+	}
+	return removed, err
+}
+
+func listRules(rules *ole.IDispatch) (list []host.FirewallRule, err error) {
+	err = eachRule(rules, func(rule *ole.IDispatch) error {
+		properties, err := readRule(rule)
+		if err != nil {
+			return err
+		}
+		if known, ok := properties.rule(); ok {
+			list = append(list, known)
+		}
+		return nil
+	})
+	slices.SortFunc(list, func(a, b host.FirewallRule) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
+	return list, err
+}
+
+func eachRule(rules *ole.IDispatch, do func(*ole.IDispatch) error) error {
+	return comError(oleutil.ForEach(rules, func(item *ole.VARIANT) error {
+		defer item.Clear() //nolint:errcheck // only a reference
+		rule := item.ToIDispatch()
+		if rule == nil {
+			return fmt.Errorf("the firewall lists a value of type %d that is no rule", item.VT)
+		}
+		return do(rule)
+	}))
+}
+
+// readRule reads a rule; of one that is not listed, no more than shows that. A Windows has some 500 rules.
+func readRule(rule *ole.IDispatch) (ruleProperties, error) {
+	r := propertyReader{object: rule}
+	p := ruleProperties{Direction: r.integer("Direction"), Protocol: r.integer("Protocol")}
+	if p.Direction != firewallInbound || p.Protocol != firewallTCP && p.Protocol != firewallUDP {
+		return p, r.err
+	}
+	p.Name, p.Description, p.LocalPorts = r.text("Name"), r.text("Description"), r.text("LocalPorts")
+	p.Enabled, p.Action = r.truth("Enabled"), r.integer("Action")
+	return p, r.err
+}
+
+// propertyReader reads an object's properties until one fails.
+type propertyReader struct {
+	object *ole.IDispatch
+	err    error
+}
+
+func (r *propertyReader) read(name string) any {
+	if r.err != nil {
+		return nil
+	}
+	value, err := r.object.GetProperty(name)
+	if err != nil {
+		r.err = fmt.Errorf("read its %s: %w", name, comError(err))
+		return nil
+	}
+	defer value.Clear() //nolint:errcheck // only memory
+	return value.Value()
+}
+
+func (r *propertyReader) integer(name string) int {
+	number, _ := r.read(name).(int32)
+	return int(number)
+}
+
+func (r *propertyReader) text(name string) string {
+	text, _ := r.read(name).(string)
+	return text
+}
+
+func (r *propertyReader) truth(name string) bool {
+	truth, _ := r.read(name).(bool)
+	return truth
+}
+
+// comError adds the code to an error of COM, which says no more than "exception occurred" when the method's own code is inside.
+func comError(err error) error {
+	var failure *ole.OleError
+	if !errors.As(err, &failure) {
+		return err
+	}
+	code := uint32(failure.Code())
+	var inside ole.EXCEPINFO
+	if errors.As(failure.SubError(), &inside) && inside.SCODE() != 0 {
+		code = inside.SCODE()
+	}
+	return fmt.Errorf("%w (0x%08x)", err, code)
+}

@@ -1,0 +1,72 @@
+package windows
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Values of INetFwRule's properties (icftypes.h, netfw.h).
+const (
+	firewallTCP         = 6          // NET_FW_IP_PROTOCOL_TCP
+	firewallUDP         = 17         // NET_FW_IP_PROTOCOL_UDP
+	firewallInbound     = 1          // NET_FW_RULE_DIR_IN
+	firewallBlock       = 0          // NET_FW_ACTION_BLOCK
+	firewallAllow       = 1          // NET_FW_ACTION_ALLOW
+	firewallAllProfiles = 0x7FFFFFFF // NET_FW_PROFILE2_ALL
+)
+
+// ruleProperties are the properties of INetFwRule that a host.FirewallRule is made of. INetFwRule's name is the rule's name;
+// the display name lies in the description, since COM does not show the second name that PowerShell knows rules by.
+type ruleProperties struct {
+	Name        string
+	Description string
+	Protocol    int
+	LocalPorts  string
+	Direction   int
+	Enabled     bool
+	Action      int
+}
+
+// rule is the host.FirewallRule; false for rules of another kind: outbound ones, and those that are not for exactly one
+// TCP or UDP port.
+func (p ruleProperties) rule() (host.FirewallRule, bool) {
+	port, err := strconv.Atoi(p.LocalPorts)
+	protocol := map[int]string{firewallTCP: "TCP", firewallUDP: "UDP"}[p.Protocol]
+	if err != nil || protocol == "" || p.Direction != firewallInbound || port < 1 || port > 65535 {
+		return host.FirewallRule{}, false
+	}
+	return host.FirewallRule{
+		Name: p.Name, DisplayName: p.Description, Protocol: protocol, LocalPort: port,
+		Enabled: p.Enabled, Allow: p.Action == firewallAllow,
+	}, true
+}
+
+// propertiesOf are the properties of a rule that can be set.
+func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
+	p := ruleProperties{
+		Name: rule.Name, Description: rule.DisplayName, LocalPorts: strconv.Itoa(rule.LocalPort),
+		Direction: firewallInbound, Enabled: rule.Enabled, Action: firewallBlock,
+	}
+	if rule.Allow {
+		p.Action = firewallAllow
+	}
+	switch rule.Protocol {
+	case "TCP":
+		p.Protocol = firewallTCP
+	case "UDP":
+		p.Protocol = firewallUDP
+	default:
+		return p, fmt.Errorf("protocol %q is neither TCP nor UDP", rule.Protocol)
+	}
+	switch {
+	case rule.Name == "" || rule.DisplayName == "":
+		return p, fmt.Errorf("a firewall rule needs a name and a display name")
+	case rule.Name == "all":
+		return p, fmt.Errorf("the name %q is kept for Windows itself", rule.Name)
+	case rule.LocalPort < 1 || rule.LocalPort > 65535:
+		return p, fmt.Errorf("there is no port %d", rule.LocalPort)
+	}
+	return p, nil
+}

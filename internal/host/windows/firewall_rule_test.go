@@ -1,0 +1,59 @@
+package windows
+
+import (
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+func TestFirewallRule(t *testing.T) {
+	rule := host.FirewallRule{Name: "ContainerLogsPort", DisplayName: "Logs", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true}
+	blocking := host.FirewallRule{Name: "n", DisplayName: "d", Protocol: "UDP", LocalPort: 65535}
+	t.Run("a rule comes back as it was set", func(t *testing.T) {
+		for _, want := range []host.FirewallRule{rule, blocking} {
+			properties, err := propertiesOf(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, listed := properties.rule(); !listed || got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		}
+	})
+	t.Run("what is no rule is refused", func(t *testing.T) {
+		for name, change := range map[string]func(*host.FirewallRule){
+			"no name":          func(r *host.FirewallRule) { r.Name = "" },
+			"no display name":  func(r *host.FirewallRule) { r.DisplayName = "" },
+			"the name all":     func(r *host.FirewallRule) { r.Name = "all" },
+			"another protocol": func(r *host.FirewallRule) { r.Protocol = "ICMP" },
+			"port 0":           func(r *host.FirewallRule) { r.LocalPort = 0 },
+			"port 65536":       func(r *host.FirewallRule) { r.LocalPort = 65536 },
+		} {
+			broken := rule
+			change(&broken)
+			if _, err := propertiesOf(broken); err == nil {
+				t.Errorf("%s: accepted", name)
+			}
+		}
+	})
+	t.Run("rules of another kind are not listed", func(t *testing.T) {
+		for name, change := range map[string]func(*ruleProperties){
+			"outbound":      func(p *ruleProperties) { p.Direction = 2 },
+			"any protocol":  func(p *ruleProperties) { p.Protocol = 256 },
+			"all ports":     func(p *ruleProperties) { p.LocalPorts = "*" },
+			"several ports": func(p *ruleProperties) { p.LocalPorts = "80,443" },
+			"a range":       func(p *ruleProperties) { p.LocalPorts = "5000-5010" },
+			"RPC":           func(p *ruleProperties) { p.LocalPorts = "RPC" },
+			"no port":       func(p *ruleProperties) { p.LocalPorts = "" },
+		} {
+			other, err := propertiesOf(rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(&other)
+			if got, listed := other.rule(); listed {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	})
+}

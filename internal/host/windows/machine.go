@@ -1,0 +1,45 @@
+package windows
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Machine types of an executable's header, in which IsWow64Process2 answers.
+const (
+	machineI386  = 0x014c
+	machineAMD64 = 0x8664
+	machineARM64 = 0xaa64
+)
+
+// architecture is a machine type in Go's words.
+func architecture(machine uint16) string {
+	switch machine {
+	case machineAMD64:
+		return "amd64"
+	case machineARM64:
+		return "arm64"
+	case machineI386:
+		return "386"
+	}
+	return fmt.Sprintf("machine type %#x", machine)
+}
+
+// bootID names a boot by its time as the clock stood then, in units of 100 ns since 1601.
+func bootID(bootTime int64, bias uint64) string { return fmt.Sprintf("%016x", uint64(bootTime)-bias) }
+
+var errHostName = errors.New("the format of the specified computer name is invalid: 1 to 63 letters, digits and hyphens, not digits alone")
+
+// checkHostName refuses what Windows refuses or warns of, as a name that DNS does not allow.
+func checkHostName(name string) error {
+	if name == "" || len(name) > 63 || strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") || strings.Trim(name, "0123456789") == "" {
+		return errHostName
+	}
+	for _, c := range []byte(name) {
+		if c != '-' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return errHostName
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// move moves an entry by MoveFileExW and waits for the disk. With MOVEFILE_REPLACE_EXISTING it replaces a file or link that is there.
+func move(ctx context.Context, from, to drivePath, flags uint32) error {
+	source, err := windows.UTF16PtrFromString(from.extended())
+	if err != nil {
+		return err
+	}
+	target, err := windows.UTF16PtrFromString(to.extended())
+	if err != nil {
+		return err
+	}
+	if flags&windows.MOVEFILE_REPLACE_EXISTING != 0 {
+		if err := makeReplaceable(from, to); err != nil {
+			return err
+		}
+	}
+	err = retry(ctx, clock.RealClock{}, func() error {
+		return windows.MoveFileEx(source, target, flags|windows.MOVEFILE_WRITE_THROUGH)
+	})
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) && (held(to) || heldBelow(from)) {
+		err = meaningful{error: windows.ERROR_SHARING_VIOLATION, means: host.ErrInUse}
+	}
+	return err
+}
+
+// makeReplaceable clears away what MoveFileExW does not replace: a read-only attribute, and a link when one of the two
+// is of the kind that leads to folders. A true folder is never replaced.
+func makeReplaceable(from, to drivePath) error {
+	old, err := findEntry(to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	moved, err := findEntry(from)
+	switch {
+	case err != nil:
+		return err
+	case from.same(to):
+		return nil // only the case of the name changes
+	case old.folder():
+		return windows.ERROR_ALREADY_EXISTS
+	case old.folderKind(), moved.folderKind() && old.link():
+		return removeEntry(to)
+	case old.attributes&windows.FILE_ATTRIBUTE_READONLY != 0:
+		return clearReadOnly(to, old.attributes)
+	}
+	return nil
+}
+
+func clearReadOnly(path drivePath, attributes uint32) error {
+	name, err := windows.UTF16PtrFromString(path.extended())
+	if err != nil {
+		return err
+	}
+	return windows.SetFileAttributes(name, attributes&^windows.FILE_ATTRIBUTE_READONLY)
+}
+
+// held tells whether a process has a file open or runs from it. Windows says ERROR_ACCESS_DENIED to whoever replaces or
+// removes such a file; to whoever opens it for writing for himself alone, it says what is really the matter.
+func held(path drivePath) bool {
+	handle, err := openEntry(path, windows.FILE_WRITE_DATA, 0)
+	if err == nil {
+		_ = windows.CloseHandle(handle) // nothing was done with it
+		return false
+	}
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_USER_MAPPED_FILE)
+}
+
+// heldBelow tells whether a process holds a file below a folder: such a folder cannot be moved. A held file itself can be, if it is an
+// executable, and is no reason then.
+func heldBelow(path drivePath) bool {
+	if found, err := findEntry(path); err != nil || !found.folder() {
+		return false
+	}
+	found := errors.New("found")
+	err := filepath.WalkDir(path.String(), func(name string, each fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is not the cause
+		}
+		p, err := parsePath(name)
+		if err == nil && !each.IsDir() && held(p) {
+			return found
+		}
+		return nil
+	})
+	return errors.Is(err, found)
+}
+
+// removeEntry removes a file, link or empty folder.
+func removeEntry(path drivePath) error {
+	err := os.Remove(path.String())
+	var known *fs.PathError
+	if errors.As(err, &known) {
+		return known.Err
+	}
+	return err
+}
+
+// removeAll removes an entry with all below; nothing there is no error. os.RemoveAll works on NT handles relative to the folder
+// above (NtOpenFile, FileDispositionInformationEx), never follows a link or junction even when one is put there meanwhile, ignores
+// the read-only attribute, has no limit on the length of paths, and goes on past what cannot be removed. It opens with the intent to back
+// up (FILE_OPEN_FOR_BACKUP_INTENT), so that with the privileges that Open takes, permissions of foreign owners do not stop it.
+func removeAll(ctx context.Context, path drivePath) error {
+	err := retry(ctx, clock.RealClock{}, func() error { return os.RemoveAll(path.String()) })
+	var known *fs.PathError
+	if !errors.As(err, &known) {
+		return err
+	}
+	if p, bad := parsePath(known.Path); bad == nil && errors.Is(err, windows.ERROR_ACCESS_DENIED) && held(p) {
+		known.Err = meaningful{error: windows.ERROR_SHARING_VIOLATION, means: host.ErrInUse}
+	}
+	return err
+}

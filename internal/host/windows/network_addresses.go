@@ -1,0 +1,56 @@
+package windows
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+// adapter is a network adapter with its IPv4 addresses.
+type adapter struct {
+	index     uint32
+	metric    uint32 // of the adapter itself
+	addresses []netip.Addr
+}
+
+// defaultRoute is a route to everywhere.
+type defaultRoute struct {
+	index  uint32 // of its adapter
+	metric uint32 // of the route; Windows adds that of the adapter
+}
+
+// orderAddresses lists the addresses that others may reach the machine at, those of the adapter with the best default route first. Loopback
+// and self-assigned addresses (169.254.0.0/16) are left out.
+func orderAddresses(adapters []adapter, routes []defaultRoute) []string {
+	adapterMetric := map[uint32]uint32{}
+	for _, a := range adapters {
+		adapterMetric[a.index] = a.metric
+	}
+	rank := map[uint32]uint64{}
+	for _, route := range routes {
+		metric, there := adapterMetric[route.index]
+		total := uint64(metric) + uint64(route.metric)
+		if known, ranked := rank[route.index]; there && (!ranked || total < known) {
+			rank[route.index] = total
+		}
+	}
+	sorted := slices.Clone(adapters)
+	slices.SortStableFunc(sorted, func(a, b adapter) int { return cmp.Compare(rankOf(rank, a), rankOf(rank, b)) })
+	var list []string
+	for _, a := range sorted {
+		for _, address := range a.addresses {
+			if address.Is4() && !address.IsLoopback() && !address.IsLinkLocalUnicast() && !address.IsUnspecified() {
+				list = append(list, address.String())
+			}
+		}
+	}
+	return list
+}
+
+// rankOf puts adapters without a default route behind all others.
+func rankOf(rank map[uint32]uint64, a adapter) uint64 {
+	if total, ranked := rank[a.index]; ranked {
+		return total
+	}
+	return 1 << 40
+}

@@ -1,0 +1,53 @@
+package windows
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func TestAddresses(t *testing.T) {
+	at := func(index, metric uint32, addresses ...string) adapter {
+		a := adapter{index: index, metric: metric}
+		for _, text := range addresses {
+			a.addresses = append(a.addresses, netip.MustParseAddr(text))
+		}
+		return a
+	}
+	for name, c := range map[string]struct {
+		adapters []adapter
+		routes   []defaultRoute
+		want     []string
+	}{
+		"a machine without an adapter has none": {},
+		"the adapter with the default route comes first": {
+			[]adapter{at(1, 5, "172.20.0.1"), at(2, 25, "10.0.0.5", "10.0.0.6")},
+			[]defaultRoute{{2, 0}},
+			[]string{"10.0.0.5", "10.0.0.6", "172.20.0.1"},
+		},
+		"of two default routes the one with the lower sum of metrics counts": {
+			[]adapter{at(1, 50, "10.1.0.1"), at(2, 20, "10.2.0.1")},
+			[]defaultRoute{{1, 0}, {2, 40}, {2, 10}},
+			[]string{"10.2.0.1", "10.1.0.1"},
+		},
+		"a route of an adapter that is down does not count": {
+			[]adapter{at(1, 5, "10.1.0.1"), at(2, 5, "10.2.0.1")},
+			[]defaultRoute{{9, 0}, {2, 10}},
+			[]string{"10.2.0.1", "10.1.0.1"},
+		},
+		"without a default route the order of Windows stays": {
+			[]adapter{at(3, 9, "10.3.0.1"), at(1, 5, "10.1.0.1")}, nil,
+			[]string{"10.3.0.1", "10.1.0.1"},
+		},
+		"what others cannot reach is left out": {
+			[]adapter{at(1, 5, "127.0.0.1", "169.254.3.4", "0.0.0.0", "fe80::1", "10.0.0.5")}, nil,
+			[]string{"10.0.0.5"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := orderAddresses(c.adapters, c.routes); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,238 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/Microsoft/hcsshim/hcn"
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// networks is host.Networks on the Host Compute Network API (computenetwork.dll, schema 2.0), which containerd's CNI plugins and
+// kube-proxy use, through github.com/Microsoft/hcsshim/hcn. Networks and endpoints of the older API (HNSCall) are in its lists, too.
+//
+// Entry points, each HRESULT f(...), texts UTF-16 and freed by CoTaskMemFree, identifiers GUID pointers, last argument PWSTR *ErrorRecord:
+//
+//	HcnEnumerateNetworks(Query, *Networks), HcnEnumerateEndpoints(Query, *Endpoints)       JSON arrays of GUIDs
+//	HcnOpenNetwork(Id, *Network), HcnQueryNetworkProperties(Network, Query, *Properties), HcnCloseNetwork(Network), HcnDeleteNetwork(Id)
+//	HcnOpenEndpoint(Id, *Endpoint), HcnQueryEndpointProperties(Endpoint, Query, *Properties), HcnCloseEndpoint(Endpoint), HcnDeleteEndpoint(Id)
+//	HcnCreateEndpoint(Network, Id = GUID of zeros, Settings, *Endpoint)
+//
+// Query is {"SchemaVersion":{"Major":2,"Minor":0},"Flags":0}, never with a filter. Of a network these properties are read: ID, Name,
+// Type, Ipams[].Subnets[].IpAddressPrefix; of an endpoint: ID, Name, HostComputeNetwork (the network's ID),
+// IpConfigurations[].IpAddress. An endpoint is made of {"Name":..., "HostComputeNetwork":..., "SchemaVersion":{"Major":2,"Minor":0}};
+// HNS chooses its addresses. HNS takes a network's endpoints away with the network.
+type networks struct{}
+
+// listAttempts is how often a list is begun anew that something in it was deleted under, as pods' endpoints are all the time.
+const listAttempts = 5
+
+func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
+	found, err := detached(ctx, listNetworks)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]host.HNSNetwork, 0, len(found))
+	for _, network := range found {
+		list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type), Subnet: subnetOf(prefixes(network))})
+	}
+	return list, nil
+}
+
+func (networks) DeleteNetwork(ctx context.Context, name string) error {
+	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, deleteNetwork(name) })
+	if err != nil {
+		return fmt.Errorf("delete HNS network %s: %w", name, err)
+	}
+	return nil
+}
+
+func (networks) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
+	return detached(ctx, func() ([]host.HNSEndpoint, error) {
+		networks, err := listNetworks()
+		if err != nil {
+			return nil, err
+		}
+		found, err := listEndpoints()
+		if err != nil {
+			return nil, err
+		}
+		names := map[string]string{}
+		for _, network := range networks {
+			names[strings.ToLower(network.Id)] = network.Name
+		}
+		list := make([]host.HNSEndpoint, 0, len(found))
+		for _, endpoint := range found {
+			list = append(list, describeEndpoint(endpoint, names[strings.ToLower(endpoint.HostComputeNetwork)]))
+		}
+		return list, nil
+	})
+}
+
+func (networks) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
+	made, err := detached(ctx, func() (host.HNSEndpoint, error) { return createEndpoint(network, name) })
+	if err != nil {
+		return host.HNSEndpoint{}, fmt.Errorf("create HNS endpoint %s: %w", name, err)
+	}
+	return made, nil
+}
+
+func (networks) DeleteEndpoint(ctx context.Context, name string) error {
+	_, err := detached(ctx, func() (struct{}, error) { return struct{}{}, deleteEndpoint(name) })
+	if err != nil {
+		return fmt.Errorf("delete HNS endpoint %s: %w", name, err)
+	}
+	return nil
+}
+
+func listNetworks() ([]hcn.HostComputeNetwork, error) {
+	if err := openHNS(); err != nil {
+		return nil, err
+	}
+	list, err := steady(hcn.ListNetworks)
+	if err != nil {
+		return nil, fmt.Errorf("list HNS networks: %w", hnsError(err))
+	}
+	return list, nil
+}
+
+func listEndpoints() ([]hcn.HostComputeEndpoint, error) {
+	if err := openHNS(); err != nil {
+		return nil, err
+	}
+	list, err := steady(hcn.ListEndpoints)
+	if err != nil {
+		return nil, fmt.Errorf("list HNS endpoints: %w", hnsError(err))
+	}
+	return list, nil
+}
+
+// steady begins a list anew when something in it was deleted under it.
+func steady[T any](list func() ([]T, error)) (found []T, err error) {
+	for range listAttempts {
+		if found, err = list(); !hcn.IsNotFoundError(err) && !hcn.IsElementNotFoundError(err) {
+			return found, err
+		}
+	}
+	return found, err
+}
+
+func deleteNetwork(name string) error {
+	list, err := listNetworks()
+	if err != nil {
+		return err
+	}
+	err = host.ErrNotExist
+	for _, network := range list {
+		if !strings.EqualFold(network.Name, name) {
+			continue
+		}
+		if err = absentIsFine(network.Delete()); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func deleteEndpoint(name string) error {
+	list, err := listEndpoints()
+	if err != nil {
+		return err
+	}
+	err = host.ErrNotExist
+	for _, endpoint := range list {
+		if !strings.EqualFold(endpoint.Name, name) {
+			continue
+		}
+		if err = absentIsFine(endpoint.Delete()); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func createEndpoint(network, name string) (host.HNSEndpoint, error) {
+	endpoints, err := listEndpoints()
+	if err != nil {
+		return host.HNSEndpoint{}, err
+	}
+	for _, endpoint := range endpoints {
+		if strings.EqualFold(endpoint.Name, name) {
+			return host.HNSEndpoint{}, host.ErrExist
+		}
+	}
+	list, err := listNetworks()
+	if err != nil {
+		return host.HNSEndpoint{}, err
+	}
+	for _, found := range list {
+		if !strings.EqualFold(found.Name, network) {
+			continue
+		}
+		made, err := found.CreateEndpoint(&hcn.HostComputeEndpoint{Name: name, SchemaVersion: hcn.V2SchemaVersion()})
+		if err != nil {
+			return host.HNSEndpoint{}, hnsError(err)
+		}
+		return describeEndpoint(*made, found.Name), nil
+	}
+	return host.HNSEndpoint{}, fmt.Errorf("HNS network %s: %w", network, host.ErrNotExist)
+}
+
+func describeEndpoint(endpoint hcn.HostComputeEndpoint, network string) host.HNSEndpoint {
+	described := host.HNSEndpoint{Name: endpoint.Name, Network: network}
+	addresses := make([]string, 0, len(endpoint.IpConfigurations))
+	for _, configuration := range endpoint.IpConfigurations {
+		addresses = append(addresses, configuration.IpAddress)
+	}
+	described.Address = addressOf(addresses)
+	return described
+}
+
+func prefixes(network hcn.HostComputeNetwork) []string {
+	var list []string
+	for _, ipam := range network.Ipams {
+		for _, subnet := range ipam.Subnets {
+			list = append(list, subnet.IpAddressPrefix)
+		}
+	}
+	return list
+}
+
+// absentIsFine takes what is gone already as deleted.
+func absentIsFine(err error) error {
+	if err == nil || hcn.IsNotFoundError(err) || hcn.IsElementNotFoundError(err) {
+		return nil
+	}
+	return hnsError(err)
+}
+
+// hnsSilentCodes are the Win32 codes of a Host Networking Service that does not answer.
+func hnsSilentCodes() []windows.Errno {
+	return []windows.Errno{
+		windows.ERROR_SERVICE_DISABLED, windows.ERROR_SERVICE_DOES_NOT_EXIST, windows.ERROR_SERVICE_NOT_ACTIVE,
+		windows.RPC_S_SERVER_UNAVAILABLE, windows.EPT_S_NOT_REGISTERED,
+	}
+}
+
+// hnsError adds what to do when the service does not answer.
+func hnsError(err error) error {
+	for _, code := range hnsSilentCodes() {
+		if hcn.CheckErrorWithCode(err, hcn.ErrorCode(code)) {
+			return fmt.Errorf("%w (the feature Containers must be in force, and the Windows service hns must run)", err)
+		}
+	}
+	return err
+}
+
+// openHNS tells whether the API is there; hcsshim panics where it is not.
+func openHNS() error {
+	if err := windows.NewLazySystemDLL("computenetwork.dll").Load(); err != nil {
+		return fmt.Errorf("the Host Networking Service is not there (%w); the feature Containers must be enabled, and the host restarted", err)
+	}
+	return nil
+}

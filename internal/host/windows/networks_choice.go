@@ -1,0 +1,39 @@
+package windows
+
+import "net/netip"
+
+// subnetOf is the subnet of a network with these prefixes: its first IPv4 one, else its first. Empty when there is none.
+func subnetOf(prefixes []string) string {
+	first := ""
+	for _, prefix := range prefixes {
+		subnet, err := netip.ParsePrefix(prefix)
+		if err != nil {
+			continue
+		}
+		if subnet.Addr().Is4() {
+			return prefix
+		}
+		if first == "" {
+			first = prefix
+		}
+	}
+	return first
+}
+
+// addressOf is the address of an endpoint with these addresses: its first IPv4 one, else its first. Empty when there is none.
+func addressOf(addresses []string) string {
+	first := ""
+	for _, text := range addresses {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			continue
+		}
+		if address.Is4() {
+			return text
+		}
+		if first == "" {
+			first = text
+		}
+	}
+	return first
+}

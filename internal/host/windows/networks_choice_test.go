@@ -1,0 +1,24 @@
+package windows
+
+import "testing"
+
+func TestChoiceOfAddresses(t *testing.T) {
+	for want, prefixes := range map[string][]string{
+		"":              {"", "none"},
+		"10.132.1.0/24": {"fd00::/64", "10.132.1.0/24", "10.132.2.0/24"},
+		"fd00::/64":     {"fd00::/64", "fd01::/64"},
+	} {
+		if got := subnetOf(prefixes); got != want {
+			t.Errorf("%v: got %q, want %q", prefixes, got, want)
+		}
+	}
+	for want, addresses := range map[string][]string{
+		"":         {"", "none"},
+		"10.1.2.3": {"fd00::1", "10.1.2.3", "10.1.2.4"},
+		"fd00::1":  {"fd00::1"},
+	} {
+		if got := addressOf(addresses); got != want {
+			t.Errorf("%v: got %q, want %q", addresses, got, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package windows
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// drivePath is an absolute Windows path on a drive, cleaned: no ".", "..", "/" or doubled separators.
+type drivePath struct {
+	drive string // "C:"
+	names []string
+}
+
+// parsePath takes an absolute path apart. It refuses what Windows would refuse or silently change (a trailing dot, a device's
+// name), because the \\?\ form that the calls below use takes every name as it is. The error is fs.ErrInvalid.
+func parsePath(path string) (drivePath, error) {
+	path = strings.ReplaceAll(path, "/", `\`)
+	if len(path) < 2 || path[1] != ':' || !isLetter(path[0]) || len(path) > 2 && path[2] != '\\' {
+		return drivePath{}, fmt.Errorf("%w: the path is not an absolute path on a drive", fs.ErrInvalid)
+	}
+	p := drivePath{drive: strings.ToUpper(path[:2])}
+	for name := range strings.SplitSeq(path[2:], `\`) {
+		switch name {
+		case "", ".":
+		case "..":
+			p.names = p.names[:max(0, len(p.names)-1)]
+		default:
+			if err := checkName(name); err != nil {
+				return drivePath{}, err
+			}
+			p.names = append(p.names, name)
+		}
+	}
+	return p, nil
+}
+
+func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
+
+// String is the usual form: C:\k\kubelet.exe.
+func (p drivePath) String() string { return p.drive + `\` + strings.Join(p.names, `\`) }
+
+// extended is the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
+func (p drivePath) extended() string { return `\\?\` + p.String() }
+
+// root tells whether it is the drive itself.
+func (p drivePath) root() bool { return len(p.names) == 0 }
+
+// name is the last name; empty for the drive itself.
+func (p drivePath) name() string {
+	if p.root() {
+		return ""
+	}
+	return p.names[len(p.names)-1]
+}
+
+// child is an entry of the folder.
+func (p drivePath) child(name string) drivePath {
+	return drivePath{p.drive, append(slices.Clip(p.names), name)}
+}
+
+// same tells whether two paths are the same, compared without case.
+func (p drivePath) same(other drivePath) bool { return strings.EqualFold(p.String(), other.String()) }
+
+// sibling is an entry beside this one; not for the drive itself.
+func (p drivePath) sibling(name string) drivePath {
+	return drivePath{p.drive, append(slices.Clone(p.names[:len(p.names)-1]), name)}
+}
+
+// checkName refuses names that Windows does not allow, or would change, or takes for a device.
+func checkName(name string) error {
+	control := func(r rune) bool { return r < ' ' }
+	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch {
+	case strings.ContainsAny(name, `<>:"|?*`), strings.ContainsFunc(name, control):
+		return fmt.Errorf("%w: the name %q has a character that Windows does not allow", fs.ErrInvalid, name)
+	case len(name) > 255:
+		return fmt.Errorf("%w: the name %.40q... is longer than 255 bytes", fs.ErrInvalid, name)
+	case strings.HasSuffix(name, "."), strings.HasSuffix(name, " "):
+		return fmt.Errorf("%w: the name %q ends in a dot or blank, which Windows would take off", fs.ErrInvalid, name)
+	case isDevice(strings.TrimRight(stem, " ")):
+		return fmt.Errorf("%w: the name %q is that of a device", fs.ErrInvalid, name)
+	}
+	return nil
+}
+
+// isDevice tells whether a name, in lower case and without its extension, is that of a DOS device.
+func isDevice(stem string) bool {
+	switch stem {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	port, numbered := strings.CutPrefix(stem, "com")
+	if !numbered {
+		port, numbered = strings.CutPrefix(stem, "lpt")
+	}
+	return numbered && len(port) == 1 && port[0] >= '1' && port[0] <= '9'
+}

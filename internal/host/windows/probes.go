@@ -1,0 +1,36 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Microsoft/go-winio"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// probes is host.Probes: HTTP by the standard library, and the container runtime interface (CRI) by gRPC over a named pipe, which
+// go-winio opens (CreateFileW with SECURITY_SQOS_PRESENT and SECURITY_ANONYMOUS, so that who listens cannot act in our name).
+type probes struct{}
+
+func (probes) HTTPGet(ctx context.Context, url string) (status int, body string, err error) {
+	return httpGet(ctx, url)
+}
+
+func (probes) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {
+	pipe, err := pipeOf(endpoint)
+	if err != nil {
+		return host.RuntimeStatus{}, err
+	}
+	connection, err := winio.DialPipeContext(ctx, pipe)
+	if err != nil {
+		return host.RuntimeStatus{}, fmt.Errorf("connect to the container runtime at %s: %w", endpoint, err)
+	}
+	status, err := askRuntime(ctx, connection)
+	if err != nil {
+		return host.RuntimeStatus{}, fmt.Errorf("ask the container runtime at %s: %w", endpoint, err)
+	}
+	return status, nil
+}

@@ -1,0 +1,79 @@
+package windows
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+)
+
+// runtimeService is the gRPC service of the container runtime interface.
+const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
+
+// answerLimit is how long an answer of a container runtime may be, in bytes. A status with its conditions has a few hundred.
+const answerLimit = 1 << 20
+
+// overConnection is an HTTP/2 client that has this one connection. gRPC is HTTP/2 with a length before each message: for two calls without
+// arguments the standard library does, and the agent that goes to every host is 6 MB smaller than with the gRPC library.
+// Source: "gRPC over HTTP2", doc/PROTOCOL-HTTP2.md of grpc/grpc.
+func overConnection(ctx context.Context, connection net.Conn) (client *http.Client, end func(), err error) {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{
+		Protocols:   &protocols,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil },
+	}
+	// A client of the transport's pool may dial anew for the second call, before the pool has the connection back.
+	only, err := transport.NewClientConn(ctx, "http", "container-runtime:80")
+	if err != nil {
+		return nil, nil, err
+	}
+	return &http.Client{Transport: only}, func() { _ = only.Close() }, nil // the connection is closed by its owner, too
+}
+
+// call calls a method that needs no arguments, and returns the answer's message.
+func call(ctx context.Context, client *http.Client, method string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, runtimeService+method, bytes.NewReader(make([]byte, 5))) // an empty message
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("Te", "trailers")
+	response, err := client.Do(request)
+	if err != nil {
+		var request *url.Error
+		if errors.As(err, &request) {
+			err = request.Err // the address in it is made up
+		}
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return nil, err
+	}
+	return message(response, body)
+}
+
+// message takes the message out of a whole answer.
+func message(response *http.Response, body []byte) ([]byte, error) {
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers HTTP %s: it speaks no gRPC", response.Status)
+	}
+	trailer := response.Trailer
+	if trailer.Get("Grpc-Status") == "" {
+		trailer = response.Header // an answer without a message
+	}
+	if code := trailer.Get("Grpc-Status"); code != "0" {
+		return nil, fmt.Errorf("it answers with the gRPC status %q: %s", code, trailer.Get("Grpc-Message"))
+	}
+	if len(body) < 5 || body[0] != 0 || int(binary.BigEndian.Uint32(body[1:])) != len(body)-5 {
+		return nil, errors.New("its answer is cut, or compressed without being asked to")
+	}
+	return body[5:], nil
+}

@@ -1,0 +1,33 @@
+package windows
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// probeLimit is how much of an answer a probe reads, in bytes.
+const probeLimit = 1 << 10
+
+// httpGet asks an address on the host. It uses no proxy, follows no redirection, and leaves no connection open.
+func httpGet(ctx context.Context, url string) (status int, body string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", fmt.Errorf("GET %s: %w", url, err)
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err // says method and address already
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, probeLimit))
+	if err != nil {
+		return 0, "", fmt.Errorf("GET %s: read the answer: %w", url, err)
+	}
+	return response.StatusCode, string(data), nil
+}

@@ -1,0 +1,126 @@
+package windows
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// pipeOf is the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
+// npipe://./pipe/containerd-containerd, also when it is written with four slashes or backslashes.
+func pipeOf(endpoint string) (string, error) {
+	rest, isPipe := strings.CutPrefix(endpoint, "npipe:")
+	name, isLocal := strings.CutPrefix(strings.TrimLeft(strings.ReplaceAll(rest, "/", `\`), `\`), `.\pipe\`)
+	if !isPipe || !isLocal || name == "" {
+		return "", fmt.Errorf("the endpoint %q is not of the form npipe://./pipe/name", endpoint)
+	}
+	return `\\.\pipe\` + name, nil
+}
+
+// askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition RuntimeReady.
+func askRuntime(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
+	defer connection.Close()
+	// The client greets the server at once, and ctx does not end that.
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() })
+	defer stop()
+	client, end, err := overConnection(ctx, connection)
+	if err != nil {
+		return host.RuntimeStatus{}, err
+	}
+	defer end()
+	version, err := call(ctx, client, "Version")
+	if err != nil {
+		return host.RuntimeStatus{}, fmt.Errorf("ask for its version: %w", err)
+	}
+	status, err := call(ctx, client, "Status")
+	if err != nil {
+		return host.RuntimeStatus{}, fmt.Errorf("ask for its status: %w", err)
+	}
+	answer := host.RuntimeStatus{Ready: runtimeReady(status)}
+	for _, f := range fields(version) {
+		switch f.number {
+		case versionRuntimeName:
+			answer.Name = string(f.bytes)
+		case versionRuntimeVersion:
+			answer.Version = string(f.bytes)
+		}
+	}
+	return answer, nil
+}
+
+// Numbers of fields in the container runtime interface.
+// Source: k8s.io/cri-api, pkg/apis/runtime/v1/api.proto; the test compares them with it.
+const (
+	versionRuntimeName    = 2 // VersionResponse.runtime_name
+	versionRuntimeVersion = 3 // VersionResponse.runtime_version
+	responseStatus        = 1 // StatusResponse.status
+	statusConditions      = 1 // RuntimeStatus.conditions
+	conditionType         = 1 // RuntimeCondition.type
+	conditionStatus       = 2 // RuntimeCondition.status
+	runtimeReadyCondition = "RuntimeReady"
+)
+
+// runtimeReady reads the condition of that name from a StatusResponse.
+func runtimeReady(response []byte) bool {
+	for _, status := range fields(response) {
+		if status.number != responseStatus {
+			continue
+		}
+		for _, condition := range fields(status.bytes) {
+			if condition.number != statusConditions {
+				continue
+			}
+			name, ready := "", false
+			for _, f := range fields(condition.bytes) {
+				switch f.number {
+				case conditionType:
+					name = string(f.bytes)
+				case conditionStatus:
+					ready = f.varint != 0
+				}
+			}
+			if name == runtimeReadyCondition {
+				return ready
+			}
+		}
+	}
+	return false
+}
+
+// field is one field of a protobuf message: bytes or a number.
+type field struct {
+	number protowire.Number
+	bytes  []byte
+	varint uint64
+}
+
+// fields takes a message apart; what follows a damaged field is left out.
+func fields(message []byte) []field {
+	var found []field
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return found
+		}
+		message = message[n:]
+		f := field{number: number}
+		switch kind {
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(message)
+		case protowire.VarintType:
+			f.varint, n = protowire.ConsumeVarint(message)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, message)
+		}
+		if n < 0 {
+			return found
+		}
+		message, found = message[n:], append(found, f)
+	}
+	return found
+}

@@ -1,0 +1,75 @@
+//go:build windows
+
+package windows
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/windows"
+	"google.golang.org/grpc"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// pipeConnection is the server's end of a named pipe.
+type pipeConnection struct{ *os.File }
+
+// LocalAddr implements net.Conn.
+func (pipeConnection) LocalAddr() net.Addr { return &net.UnixAddr{} }
+
+// RemoteAddr implements net.Conn.
+func (pipeConnection) RemoteAddr() net.Addr { return &net.UnixAddr{} }
+
+// acceptPipe makes a pipe and returns the connection of the one client that it waits for.
+func acceptPipe(t *testing.T, path string) <-chan net.Conn {
+	t.Helper()
+	const access, wait = windows.PIPE_ACCESS_DUPLEX | windows.FILE_FLAG_OVERLAPPED, windows.PIPE_TYPE_BYTE | windows.PIPE_WAIT
+	pipe, err := windows.CreateNamedPipe(windows.StringToUTF16Ptr(path), access, wait, 1, 4096, 4096, 0, nil)
+	must(t, err)
+	connected, err := windows.CreateEvent(nil, 1, 0, nil)
+	must(t, err)
+	accepted := make(chan net.Conn, 1)
+	pending := &windows.Overlapped{HEvent: connected}
+	err = windows.ConnectNamedPipe(pipe, pending)
+	if !errors.Is(err, windows.ERROR_IO_PENDING) && !errors.Is(err, windows.ERROR_PIPE_CONNECTED) {
+		must(t, err)
+	}
+	go func() {
+		_, _ = windows.WaitForSingleObject(connected, windows.INFINITE)
+		pending.HEvent = 0
+		accepted <- pipeConnection{os.NewFile(uintptr(pipe), path)}
+	}()
+	return accepted
+}
+
+func TestProbes(t *testing.T) {
+	t.Run("a pipe that nobody listens on is not there", func(t *testing.T) {
+		_, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/wmco-no-such-pipe")
+		fails(t, err, fs.ErrNotExist)
+	})
+	t.Run("a container runtime is asked over its pipe", func(t *testing.T) { // R-127
+		name := "wmco-probes-test-" + strconv.Itoa(os.Getpid())
+		listener := &oneConnection{make(chan net.Conn, 1), make(chan struct{})}
+		accepted := acceptPipe(t, `\\.\pipe\`+name)
+		go func() { listener.connections <- <-accepted }()
+		s := grpc.NewServer()
+		cri.RegisterRuntimeServiceServer(s, &runtimeServer{conditions: []*cri.RuntimeCondition{{Type: cri.RuntimeReady, Status: true}}})
+		go func() { _ = s.Serve(listener) }()
+		t.Cleanup(s.Stop)
+		status, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/"+name)
+		if want := (host.RuntimeStatus{Name: "containerd", Version: "v2.4.2", Ready: true}); status != want || err != nil {
+			t.Errorf("%+v, %v", status, err)
+		}
+	})
+	t.Run("what is no pipe is refused", func(t *testing.T) {
+		if _, err := (probes{}).ContainerRuntime(t.Context(), "tcp://127.0.0.1:1"); err == nil {
+			t.Error("accepted")
+		}
+	})
+}

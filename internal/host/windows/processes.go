@@ -1,0 +1,97 @@
+//go:build windows
+
+// The process table is read with a Toolhelp snapshot, which needs no rights and has each process's parent and name; paths come from
+// QueryFullProcessImageName, which finds the executable also when it was renamed.
+
+package windows
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// processes is host.Processes.
+type processes struct{}
+
+// exitKilled is the exit code of a process that Kill ended, as Task Manager gives it.
+const exitKilled = 1
+
+// List returns all processes, sorted by their ID. The path of one that this program may not look at is empty.
+func (processes) List(ctx context.Context) ([]host.Process, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: take a snapshot: %w", err)
+	}
+	defer func() { _ = windows.CloseHandle(snapshot) }()
+	var list []host.Process
+	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(snapshot, &entry); err == nil; err = windows.Process32Next(snapshot, &entry) {
+		list = append(list, host.Process{
+			PID: int(entry.ProcessID), Parent: int(entry.ParentProcessID),
+			Name: windows.UTF16ToString(entry.ExeFile[:]), Path: imagePath(entry.ProcessID),
+		})
+	}
+	if !errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	slices.SortFunc(list, func(a, b host.Process) int { return cmp.Compare(a.PID, b.PID) })
+	return list, nil
+}
+
+// Kill ends a process and waits until it is gone.
+func (processes) Kill(ctx context.Context, pid int) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	process, err := windows.OpenProcess(windows.PROCESS_TERMINATE|windows.SYNCHRONIZE, false, uint32(pid))
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) {
+		return nil // no such process
+	}
+	if err != nil {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	defer func() { _ = windows.CloseHandle(process) }()
+	if err := windows.TerminateProcess(process, exitKilled); err != nil && !ended(process) {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	if err := waitForObject(ctx, process); err != nil {
+		return fmt.Errorf("wait for process %d to end: %w", pid, err)
+	}
+	return nil
+}
+
+// Self is the caller's own process.
+func (processes) Self() int { return os.Getpid() }
+
+// ended tells whether a process has ended: Windows refuses to end it again.
+func ended(process windows.Handle) bool {
+	event, err := windows.WaitForSingleObject(process, 0)
+	return err == nil && event == windows.WAIT_OBJECT_0
+}
+
+// imagePath is the executable of a process; empty when Windows does not tell.
+func imagePath(pid uint32) string {
+	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = windows.CloseHandle(process) }()
+	buffer := make([]uint16, windows.MAX_LONG_PATH)
+	size := uint32(len(buffer))
+	if err := windows.QueryFullProcessImageName(process, 0, &buffer[0], &size); err != nil {
+		return ""
+	}
+	return windows.UTF16ToString(buffer[:size])
+}

@@ -1,0 +1,36 @@
+package windows
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// retryDelays are the waits before a file operation that failed for a passing reason is tried again: 630 ms in all.
+func retryDelays() []time.Duration {
+	return []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 160 * time.Millisecond, 320 * time.Millisecond}
+}
+
+// retry does a file operation, again after a while when it fails for a reason that may pass. It ends with the last error, or with
+// that of ctx.
+func retry(ctx context.Context, clock clock.Clock, do func() error) error {
+	err := do()
+	for _, delay := range retryDelays() {
+		var code syscall.Errno
+		if err == nil || !errors.As(err, &code) || !passing(uint32(code)) {
+			return err
+		}
+		timer := clock.NewTimer(delay)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+		err = do()
+	}
+	return err
+}

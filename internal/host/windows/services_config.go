@@ -1,0 +1,129 @@
+package windows
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Values of the service control manager that are decided on here.
+const (
+	startAutomatic = 2 // SERVICE_AUTO_START
+	startManual    = 3 // SERVICE_DEMAND_START
+	startDisabled  = 4 // SERVICE_DISABLED
+
+	stateStopped         = 1 // SERVICE_STOPPED
+	stateStartPending    = 2 // SERVICE_START_PENDING
+	stateStopPending     = 3 // SERVICE_STOP_PENDING
+	stateRunning         = 4 // SERVICE_RUNNING
+	stateContinuePending = 5 // SERVICE_CONTINUE_PENDING
+	statePausePending    = 6 // SERVICE_PAUSE_PENDING
+	statePaused          = 7 // SERVICE_PAUSED
+)
+
+// Refusals of the service control manager that come before it is asked, in its words.
+var (
+	errServiceName     = errors.New("the specified service name is invalid")
+	errServiceStart    = errors.New("the start type is not known")
+	errCommandLine     = errors.New("the command line is empty")
+	errSelfDependency  = errors.New("circular service dependency was specified")
+	errEnvironmentName = errors.New("an environment entry has no name")
+)
+
+// checkConfig refuses a configuration that makes no service. Part of it the service control manager would refuse, too; the environment
+// it does not see, since that is written to the registry.
+func checkConfig(config host.ServiceConfig) error {
+	if err := checkServiceName(config.Name); err != nil {
+		return err
+	}
+	if len(host.SplitCommandLine(config.CommandLine)) == 0 {
+		return errCommandLine
+	}
+	if _, err := encodeStartType(config.StartType); err != nil {
+		return err
+	}
+	for _, dependency := range config.Dependencies {
+		if strings.EqualFold(dependency, config.Name) {
+			return errSelfDependency
+		}
+	}
+	for _, entry := range config.Environment {
+		if strings.IndexByte(entry, '=') < 1 {
+			return errEnvironmentName
+		}
+	}
+	return nil
+}
+
+// checkServiceName refuses what would name a registry key elsewhere.
+func checkServiceName(name string) error {
+	if name == "" || len(name) > 256 || strings.ContainsAny(name, "/\\\x00") {
+		return errServiceName
+	}
+	return nil
+}
+
+func encodeStartType(start host.StartType) (uint32, error) {
+	switch start {
+	case host.StartAutomatic:
+		return startAutomatic, nil
+	case host.StartManual:
+		return startManual, nil
+	case host.StartDisabled:
+		return startDisabled, nil
+	}
+	return 0, fmt.Errorf("%w: %q", errServiceStart, start)
+}
+
+// decodeStartType takes the start types of drivers, which begin with Windows, for automatic.
+func decodeStartType(start uint32) host.StartType {
+	switch start {
+	case startManual:
+		return host.StartManual
+	case startDisabled:
+		return host.StartDisabled
+	}
+	return host.StartAutomatic
+}
+
+// decodeState takes a paused service for a running one: it has a process.
+func decodeState(state uint32) host.ServiceState {
+	switch state {
+	case stateStartPending:
+		return host.ServiceStartPending
+	case stateStopPending:
+		return host.ServiceStopPending
+	case stateRunning, stateContinuePending, statePausePending, statePaused:
+		return host.ServiceRunning
+	}
+	return host.ServiceStopped
+}
+
+// exitCode is the exit code of a service's last run; 0 when it never ran.
+func exitCode(win32, specific uint32) int {
+	switch win32 {
+	case codeServiceSpecific:
+		return int(specific)
+	case codeServiceNeverStarted:
+		return 0
+	}
+	return int(win32)
+}
+
+// shownName is the display name that a configuration asks for. Windows shows the name itself when there is no other.
+func shownName(config host.ServiceConfig) string {
+	if config.DisplayName == "" {
+		return config.Name
+	}
+	return config.DisplayName
+}
+
+// ownDisplayName is the opposite: a display name that is the name is none.
+func ownDisplayName(name, shown string) string {
+	if shown == name {
+		return ""
+	}
+	return shown
+}

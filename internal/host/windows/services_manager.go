@@ -1,0 +1,96 @@
+//go:build windows
+
+// Services are managed through the service control manager's own calls. The wrapper x/sys/windows/svc/mgr is not used: it quotes the command
+// line itself, reads a configuration at once or not at all, and has neither environment nor an order of starts.
+
+package windows
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// services is host.Services.
+type services struct{}
+
+// manager is a connection to the service control manager.
+type manager struct{ handle windows.Handle }
+
+// connect opens the service control manager. The caller closes the connection.
+func connect(access uint32) (manager, error) {
+	handle, err := windows.OpenSCManager(nil, nil, access)
+	if err != nil {
+		return manager{}, fmt.Errorf("open the service control manager: %w", translate(err))
+	}
+	return manager{handle}, nil
+}
+
+func (m manager) close() { _ = windows.CloseServiceHandle(m.handle) }
+
+// open opens a service. The caller closes it; one that is marked for deletion goes with its last handle.
+func (m manager) open(name string, access uint32) (service, error) {
+	text, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		return service{}, fmt.Errorf("service name %q: %w", name, err)
+	}
+	handle, err := windows.OpenService(m.handle, text, access)
+	if err != nil {
+		return service{}, translate(err)
+	}
+	return service{handle, name}, nil
+}
+
+// service is an open service.
+type service struct {
+	handle windows.Handle
+	name   string
+}
+
+func (s service) close() { _ = windows.CloseServiceHandle(s.handle) }
+
+// serviceEntry is a service in the service control manager's list.
+type serviceEntry struct {
+	name, shown string
+	status      windows.SERVICE_STATUS_PROCESS
+}
+
+// list returns all services that are no drivers, in no order.
+func (m manager) list() ([]serviceEntry, error) {
+	var entries []serviceEntry
+	buffer := make([]uint64, 64<<10/8)
+	var resume uint32
+	for {
+		var needed, count uint32
+		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, windows.SERVICE_WIN32, windows.SERVICE_STATE_ALL,
+			(*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &needed, &count, &resume, nil)
+		if err != nil && !errors.Is(err, windows.ERROR_MORE_DATA) {
+			return nil, fmt.Errorf("list the services: %w", translate(err))
+		}
+		for _, e := range unsafe.Slice((*windows.ENUM_SERVICE_STATUS_PROCESS)(unsafe.Pointer(&buffer[0])), int(count)) {
+			entries = append(entries, serviceEntry{
+				windows.UTF16PtrToString(e.ServiceName), windows.UTF16PtrToString(e.DisplayName), e.ServiceStatusProcess,
+			})
+		}
+		if err == nil {
+			return entries, nil
+		}
+		if count == 0 {
+			buffer = make([]uint64, len(buffer)+int(needed)/8+1)
+		}
+	}
+}
+
+// status asks how the service stands.
+func (s service) status() (windows.SERVICE_STATUS_PROCESS, error) {
+	var status windows.SERVICE_STATUS_PROCESS
+	var needed uint32
+	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
+		uint32(unsafe.Sizeof(status)), &needed)
+	if err != nil {
+		return status, fmt.Errorf("ask how service %s stands: %w", s.name, translate(err))
+	}
+	return status, nil
+}

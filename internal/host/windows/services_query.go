@@ -1,0 +1,177 @@
+//go:build windows
+
+// A service's command line, start type and recovery actions are read with QueryServiceConfig and QueryServiceConfig2; see service_key.go for
+// the rest.
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Query returns the named services, or all, with their names as they were made. Of a service whose configuration Windows hides also from
+// administrators only name, display name and state are known.
+func (services) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
+	err = await(ctx, func() error {
+		list, err = queryServices(ctx, names)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func queryServices(ctx context.Context, names []string) ([]host.Service, error) {
+	m, err := connect(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_ENUMERATE_SERVICE)
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	entries, err := m.list()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(a, b serviceEntry) int { return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name)) })
+	list := make([]host.Service, 0, len(entries))
+	for _, entry := range pickServices(entries, names) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		view, err := m.view(entry)
+		if errors.Is(err, host.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("query service %s: %w", entry.name, err)
+		}
+		list = append(list, view)
+	}
+	return list, nil
+}
+
+// pickServices are the named ones, in the order of the names; all when none is named.
+func pickServices(entries []serviceEntry, names []string) []serviceEntry {
+	if len(names) == 0 {
+		return entries
+	}
+	var picked []serviceEntry
+	for _, name := range names {
+		for _, entry := range entries {
+			if strings.EqualFold(entry.name, name) {
+				picked = append(picked, entry)
+				break
+			}
+		}
+	}
+	return picked
+}
+
+// view is a service with its configuration.
+func (m manager) view(entry serviceEntry) (host.Service, error) {
+	view := host.Service{
+		ServiceConfig: host.ServiceConfig{Name: entry.name, DisplayName: ownDisplayName(entry.name, entry.shown)},
+		State:         decodeState(entry.status.CurrentState),
+		PID:           int(entry.status.ProcessId),
+	}
+	if view.State == host.ServiceStopped {
+		view.PID, view.ExitCode = 0, exitCode(entry.status.Win32ExitCode, entry.status.ServiceSpecificExitCode)
+	}
+	if view.PID != 0 {
+		view.RunningCommandLine = processCommandLine(entry.status.ProcessId)
+	}
+	err := m.readConfig(&view.ServiceConfig)
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		return view, nil
+	}
+	return view, err
+}
+
+// readConfig fills in the configuration of the service that it names.
+func (m manager) readConfig(config *host.ServiceConfig) error {
+	s, err := m.open(config.Name, windows.SERVICE_QUERY_CONFIG)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	base, err := s.baseConfig()
+	if err != nil {
+		return err
+	}
+	config.CommandLine, config.StartType = base.commandLine, base.start
+	actions, err := s.recovery()
+	if err != nil {
+		return err
+	}
+	config.RestartDelays, config.ResetPeriod = decodeRecovery(actions)
+	key, err := openServiceKey(config.Name)
+	if err != nil {
+		return err
+	}
+	defer key.close()
+	return key.read(config)
+}
+
+// baseConfig is what is used of the answer of QueryServiceConfig.
+type baseConfig struct {
+	commandLine string
+	start       host.StartType
+}
+
+func (s service) baseConfig() (baseConfig, error) {
+	buffer, err := s.ask("configuration", func(buffer *byte, size uint32, needed *uint32) error {
+		return windows.QueryServiceConfig(s.handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(buffer)), size, needed)
+	})
+	if err != nil {
+		return baseConfig{}, err
+	}
+	answer := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
+	return baseConfig{windows.UTF16PtrToString(answer.BinaryPathName), decodeStartType(answer.StartType)}, nil
+}
+
+// ask calls with a buffer that grows until the answer fits. It is one of 64-bit words, as the structures in it are aligned.
+func (s service) ask(what string, call func(buffer *byte, size uint32, needed *uint32) error) ([]uint64, error) {
+	buffer := make([]uint64, 1<<10/8)
+	for {
+		var needed uint32
+		err := call((*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &needed)
+		if err == nil {
+			return buffer, nil
+		}
+		if !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || int(needed) <= len(buffer)*8 {
+			return nil, fmt.Errorf("read the %s of service %s: %w", what, s.name, translate(err))
+		}
+		buffer = make([]uint64, needed/8+1)
+	}
+}
+
+// recovery is empty where Windows keeps no recovery actions.
+func (s service) recovery() (recovery, error) {
+	buffer, err := s.ask("recovery actions", func(buffer *byte, size uint32, needed *uint32) error {
+		return windows.QueryServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, buffer, size, needed)
+	})
+	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
+		return recovery{}, nil
+	}
+	if err != nil {
+		return recovery{}, err
+	}
+	answer := (*windows.SERVICE_FAILURE_ACTIONS)(unsafe.Pointer(&buffer[0]))
+	r := recovery{resetPeriod: answer.ResetPeriod}
+	if answer.Actions == nil {
+		return r, nil
+	}
+	for _, action := range unsafe.Slice(answer.Actions, int(answer.ActionsCount)) {
+		r.actions = append(r.actions, recoveryAction{action.Type, action.Delay})
+	}
+	return r, nil
+}

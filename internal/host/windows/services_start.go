@@ -1,0 +1,163 @@
+//go:build windows
+
+// StartService starts a service. What a service depends on is started before it, one after the other, although the service control manager
+// would do so as well: so each that does not start is named in the error.
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// errCircular means that services wait for each other.
+var errCircular = errors.New("circular service dependency was specified")
+
+// Start starts a service and what it depends on, and waits until it runs.
+func (services) Start(ctx context.Context, name string) error {
+	err := withManager(ctx, func(m manager) error { return m.start(ctx, name, nil) })
+	if err != nil {
+		return fmt.Errorf("start service %s: %w", name, err)
+	}
+	return nil
+}
+
+// withManager does an operation that waits for services. Each call within looks at the context.
+func withManager(ctx context.Context, operation func(manager) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	m, err := connect(windows.SC_MANAGER_CONNECT | windows.SC_MANAGER_ENUMERATE_SERVICE)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	return operation(m)
+}
+
+// start starts a service and before it what it depends on. The chain are the services that wait for this one.
+func (m manager) start(ctx context.Context, name string, chain []string) error {
+	if slices.Contains(chain, strings.ToLower(name)) {
+		return errCircular
+	}
+	s, err := m.open(name, windows.SERVICE_QUERY_STATUS|windows.SERVICE_QUERY_CONFIG)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	status, err := s.settle(ctx)
+	if err != nil || decodeState(status.CurrentState) == host.ServiceRunning {
+		return err
+	}
+	base, err := s.baseConfig()
+	if err != nil {
+		return err
+	}
+	if base.start == host.StartDisabled {
+		return windows.ERROR_SERVICE_DISABLED
+	}
+	chain = append(chain[:len(chain):len(chain)], strings.ToLower(name))
+	dependencies, err := serviceDependencies(name)
+	if err != nil {
+		return err
+	}
+	for _, dependency := range dependencies {
+		if strings.HasPrefix(dependency, loadGroupPrefix) {
+			continue // a group of drivers: at least one of it must run, which the service control manager knows best
+		}
+		if err := m.start(ctx, dependency, chain); err != nil {
+			return fmt.Errorf("%w: %s: %w", host.ErrDependency, dependency, err)
+		}
+	}
+	return m.launch(ctx, name)
+}
+
+// launch starts a service whose dependencies run and waits until it runs, too.
+func (m manager) launch(ctx context.Context, name string) error {
+	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave earlier.
+	err := await(ctx, func() error {
+		own, err := connect(windows.SC_MANAGER_CONNECT)
+		if err != nil {
+			return err
+		}
+		defer own.close()
+		s, err := own.open(name, windows.SERVICE_START)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		err = windows.StartService(s.handle, 0, nil)
+		if errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+			return nil
+		}
+		return translate(err)
+	})
+	if err != nil {
+		return err
+	}
+	s, err := m.open(name, windows.SERVICE_QUERY_STATUS)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	status, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	if decodeState(status.CurrentState) == host.ServiceStopped {
+		return stoppedAtStart(status)
+	}
+	return nil
+}
+
+// stoppedAtStart is the error for a service that ended while it started. Its exit code means to it what it likes, so it has words here but
+// no meaning to callers.
+func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
+	code := exitCode(status.Win32ExitCode, status.ServiceSpecificExitCode)
+	words := ""
+	if status.Win32ExitCode != 0 && status.Win32ExitCode != codeServiceSpecific {
+		words = ": " + windows.Errno(status.Win32ExitCode).Error()
+	}
+	return fmt.Errorf("it ended while it started, exit code %d%s; look at its log", code, words)
+}
+
+// Times between two looks at a service that starts or stops.
+const (
+	firstLook   = 5 * time.Millisecond
+	longestLook = 200 * time.Millisecond
+)
+
+// settle waits until a service neither starts nor stops.
+func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, error) {
+	return s.poll(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
+		state := decodeState(status.CurrentState)
+		return state == host.ServiceRunning || state == host.ServiceStopped
+	})
+}
+
+// poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an alertable wait, which
+// no thread of a Go program is.
+func (s service) poll(ctx context.Context, wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for pause := firstLook; ; pause = min(2*pause, longestLook) {
+		select {
+		case <-ctx.Done():
+			return windows.SERVICE_STATUS_PROCESS{}, fmt.Errorf("wait for service %s: %w", s.name, context.Cause(ctx))
+		case <-timer.C:
+		}
+		status, err := s.status()
+		if err != nil || wanted(status) {
+			return status, err
+		}
+		timer.Reset(pause)
+	}
+}

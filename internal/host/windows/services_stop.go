@@ -1,0 +1,166 @@
+//go:build windows
+
+// ControlService stops a service; it refuses while one runs that depends on it. Which those are is read from the configurations of all
+// services: EnumDependentServices would mix in those that depend on these, and each is to be stopped, and waited for, by the same steps.
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Stop stops a service and before it what depends on it, and waits until its process is gone.
+func (services) Stop(ctx context.Context, name string) error {
+	err := withManager(ctx, func(m manager) error { return m.stop(ctx, name, nil) })
+	if err != nil {
+		return fmt.Errorf("stop service %s: %w", name, err)
+	}
+	return nil
+}
+
+// stop stops a service and before it what depends on it. The chain are the services that wait for this one.
+func (m manager) stop(ctx context.Context, name string, chain []string) error {
+	if slices.Contains(chain, strings.ToLower(name)) {
+		return errCircular
+	}
+	s, err := m.open(name, windows.SERVICE_QUERY_STATUS)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	status, err := s.settle(ctx)
+	if err != nil || decodeState(status.CurrentState) == host.ServiceStopped {
+		return err
+	}
+	dependents, err := m.dependents(ctx, name)
+	if err != nil {
+		return err
+	}
+	chain = append(chain[:len(chain):len(chain)], strings.ToLower(name))
+	for _, dependent := range dependents {
+		if err := m.stop(ctx, dependent, chain); err != nil && !errors.Is(err, host.ErrNotExist) {
+			return fmt.Errorf("stop %s, which depends on it: %w", dependent, err)
+		}
+	}
+	return s.end(ctx, status)
+}
+
+// dependents are the services that do not stand still and name this one among their dependencies.
+func (m manager) dependents(ctx context.Context, name string) ([]string, error) {
+	entries, err := m.list()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if decodeState(entry.status.CurrentState) == host.ServiceStopped {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		dependencies, err := serviceDependencies(entry.name)
+		if errors.Is(err, host.ErrNotExist) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+			continue // if a hidden one does depend on it, ControlService refuses
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(dependencies, func(dependency string) bool { return strings.EqualFold(dependency, name) }) {
+			names = append(names, entry.name)
+		}
+	}
+	return names, nil
+}
+
+// end stops a service on which nothing depends any more, and waits until its process is gone.
+func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
+	process, err := ownProcess(status)
+	if err != nil {
+		return err
+	}
+	if process != 0 {
+		defer func() { _ = windows.CloseHandle(process) }()
+	}
+	if err := s.requestUntilStopped(ctx, status.ProcessId); err != nil {
+		return err
+	}
+	if process == 0 {
+		return nil
+	}
+	if err := waitForObject(ctx, process); err != nil {
+		return fmt.Errorf("wait for its process %d to end: %w", status.ProcessId, err)
+	}
+	return nil
+}
+
+// ownProcess is a handle of the service's process to wait for; 0 when the process is not the service's alone or may not be waited for.
+func ownProcess(status windows.SERVICE_STATUS_PROCESS) (windows.Handle, error) {
+	if status.ProcessId == 0 || status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS == 0 {
+		return 0, nil
+	}
+	process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, status.ProcessId)
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		return 0, nil // it has ended, or Windows protects it
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open its process %d: %w", status.ProcessId, err)
+	}
+	return process, nil
+}
+
+// requestUntilStopped sends the stop control and waits until the service has stopped.
+func (s service) requestUntilStopped(ctx context.Context, pid uint32) error {
+	for {
+		err := requestStop(ctx, s.name)
+		refused := errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) // for now: it is starting or stopping
+		if err != nil && !refused {
+			return err
+		}
+		status, err := s.poll(ctx, func(status windows.SERVICE_STATUS_PROCESS) bool {
+			state := decodeState(status.CurrentState)
+			// A service that accepted may say that it runs for a moment longer.
+			return state == host.ServiceStopped || state == host.ServiceRunning && (refused || status.ProcessId != pid)
+		})
+		switch {
+		case errors.Is(err, host.ErrNotExist):
+			return nil // it was marked for deletion
+		case err != nil:
+			return err
+		case decodeState(status.CurrentState) == host.ServiceStopped:
+			return nil
+		case status.ProcessId != pid:
+			return fmt.Errorf("it runs again, as process %d: something else started it", status.ProcessId)
+		}
+	}
+}
+
+// requestStop sends the stop control. ControlService waits for the service's answer, up to 30 s.
+func requestStop(ctx context.Context, name string) error {
+	return await(ctx, func() error {
+		m, err := connect(windows.SC_MANAGER_CONNECT)
+		if err != nil {
+			return err
+		}
+		defer m.close()
+		s, err := m.open(name, windows.SERVICE_STOP)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		var status windows.SERVICE_STATUS
+		err = windows.ControlService(s.handle, windows.SERVICE_CONTROL_STOP, &status)
+		if errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
+			return nil // ended meanwhile
+		}
+		return translate(err)
+	})
+}

@@ -1,0 +1,198 @@
+//go:build windows
+
+// What Windows says of itself comes from several places. RtlGetVersion is the one call that tells the version unadorned; update revision,
+// product and edition stand in the registry only. GlobalMemoryStatusEx, GetDiskFreeSpaceEx and NtQuerySystemInformation
+// (for the boot) tell the rest.
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// system is host.System.
+type system struct{}
+
+// Info reads the machine's present facts.
+func (system) Info(ctx context.Context) (info host.SystemInfo, err error) {
+	err = await(ctx, func() error {
+		info, err = readSystem(ctx)
+		return err
+	})
+	if err != nil {
+		return host.SystemInfo{}, fmt.Errorf("read what Windows says of itself: %w", err)
+	}
+	return info, nil
+}
+
+func readSystem(ctx context.Context) (host.SystemInfo, error) {
+	var info host.SystemInfo
+	for _, read := range []func(*host.SystemInfo) error{
+		readVersion, readArchitecture, readNames, readMachineID, readBoot, readMemory, readFreeDisk, readAddresses, readRebootPending,
+	} {
+		if ctx.Err() != nil {
+			return info, context.Cause(ctx)
+		}
+		if err := read(&info); err != nil {
+			return info, err
+		}
+	}
+	return info, nil
+}
+
+// workstation is the product type of a Windows that is no server (VER_NT_WORKSTATION).
+const workstation = 1
+
+// currentVersionKey has what Windows' own "About" shows.
+const currentVersionKey = `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
+
+func readVersion(info *host.SystemInfo) error {
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, currentVersionKey, registry.QUERY_VALUE)
+	if err != nil {
+		return fmt.Errorf("open the registry key %s: %w", currentVersionKey, err)
+	}
+	defer func() { _ = key.Close() }()
+	registered, _, err := key.GetStringValue("ProductName")
+	if err != nil {
+		return fmt.Errorf("read the product's name: %w", err)
+	}
+	if info.Edition, _, err = key.GetStringValue("EditionID"); err != nil && !errors.Is(err, registry.ErrNotExist) {
+		return fmt.Errorf("read the edition: %w", err)
+	}
+	revision, _, err := key.GetIntegerValue("UBR")
+	if err != nil && !errors.Is(err, registry.ErrNotExist) {
+		return fmt.Errorf("read the update revision: %w", err)
+	}
+	version := windows.RtlGetVersion()
+	info.Revision = int(revision)
+	info.Version = fmt.Sprintf("%d.%d.%d", version.MajorVersion, version.MinorVersion, version.BuildNumber)
+	info.Product = productName(registered, info.Edition, version.BuildNumber, version.ProductType != workstation)
+	return nil
+}
+
+// readArchitecture asks for the machine's own, not the one that this program was built for.
+func readArchitecture(info *host.SystemInfo) error {
+	var process, native uint16
+	if err := windows.IsWow64Process2(windows.CurrentProcess(), &process, &native); err != nil {
+		return fmt.Errorf("ask for the processor architecture: %w", err)
+	}
+	info.Architecture = architecture(native)
+	return nil
+}
+
+// readMachineID takes the GUID that setup makes.
+func readMachineID(info *host.SystemInfo) error {
+	const path = `SOFTWARE\Microsoft\Cryptography`
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
+	if err != nil {
+		return fmt.Errorf("open the registry key %s: %w", path, err)
+	}
+	defer func() { _ = key.Close() }()
+	if info.MachineID, _, err = key.GetStringValue("MachineGuid"); err != nil {
+		return fmt.Errorf("read the machine's GUID: %w", err)
+	}
+	return nil
+}
+
+// timeOfDay is SYSTEM_TIMEOFDAY_INFORMATION. Times are in units of 100 ns since 1601.
+type timeOfDay struct {
+	bootTime      int64
+	currentTime   int64
+	timeZoneBias  int64
+	timeZoneID    uint32
+	_             uint32
+	bootTimeBias  uint64
+	sleepTimeBias uint64
+}
+
+// readBoot reads when Windows booted. Setting the clock shifts the boot time and is summed up in its bias; without the bias it stays the
+// same until the next boot, which makes it the boot's name.
+func readBoot(info *host.SystemInfo) error {
+	var answer timeOfDay
+	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer), uint32(unsafe.Sizeof(answer)), nil)
+	if err != nil {
+		return fmt.Errorf("ask for the boot time: %w", err)
+	}
+	info.BootID = bootID(answer.bootTime, answer.bootTimeBias)
+	filetime := windows.Filetime{LowDateTime: uint32(answer.bootTime), HighDateTime: uint32(answer.bootTime >> 32)}
+	info.BootTime = time.Unix(0, filetime.Nanoseconds()).UTC()
+	return nil
+}
+
+// memoryStatus is MEMORYSTATUSEX.
+type memoryStatus struct {
+	length            uint32
+	memoryLoad        uint32
+	totalPhysical     uint64
+	availablePhysical uint64
+	totalPageFile     uint64
+	availablePageFile uint64
+	totalVirtual      uint64
+	availableVirtual  uint64
+	availableExtended uint64
+}
+
+func readMemory(info *host.SystemInfo) error {
+	status := memoryStatus{length: uint32(unsafe.Sizeof(memoryStatus{}))}
+	done, _, err := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&status)))
+	if done == 0 {
+		return fmt.Errorf("ask for the memory: %w", err)
+	}
+	info.MemoryBytes = int64(status.totalPhysical)
+	return nil
+}
+
+func readFreeDisk(info *host.SystemInfo) error {
+	directory, err := windows.GetSystemWindowsDirectory()
+	if err != nil {
+		return fmt.Errorf("ask where Windows lies: %w", err)
+	}
+	path, err := windows.UTF16PtrFromString(directory)
+	if err != nil {
+		return fmt.Errorf("folder of Windows %q: %w", directory, err)
+	}
+	var available uint64
+	if err := windows.GetDiskFreeSpaceEx(path, &available, nil, nil); err != nil {
+		return fmt.Errorf("ask for the free space of %s: %w", directory, err)
+	}
+	info.FreeDiskBytes = int64(available)
+	return nil
+}
+
+func readAddresses(info *host.SystemInfo) (err error) {
+	info.Addresses, err = addresses()
+	return err
+}
+
+// rebootKeys are there while a part of Windows waits for a restart: component servicing (features, updates) and Windows Update. The value
+// PendingFileRenameOperations is no such sign: programs that update themselves leave entries there all the time.
+var rebootKeys = []string{
+	`SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`,
+	`SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired`,
+}
+
+// readRebootPending comes after readNames: a host name that waits is a reason, too.
+func readRebootPending(info *host.SystemInfo) error {
+	info.RebootPending = info.PendingHostName != ""
+	for _, path := range rebootKeys {
+		key, err := registry.OpenKey(registry.LOCAL_MACHINE, path, registry.QUERY_VALUE|registry.WOW64_64KEY)
+		if errors.Is(err, registry.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("open the registry key %s: %w", path, err)
+		}
+		_ = key.Close()
+		info.RebootPending = true
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+//go:build windows
+
+package windows
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-ole/go-ole"
+)
+
+// Windows Management Instrumentation (WMI) is called through its scripting objects (IDispatch, by name, in the multithreaded apartment),
+// which need no tables of native functions:
+//
+//	CoCreateInstance {76A64158-CB41-11D1-8B02-00600806D9B6} (WbemScripting.SWbemLocator)
+//	  ConnectServer(".", namespace): SWbemServices
+//	    InstancesOf(class): SWbemObjectSet of objects with the class's properties
+//	    Get(class).Methods_.Item(method).InParameters.SpawnInstance_: object that takes the method's parameters as properties
+//	    ExecMethod(class, method, parameters): object with ReturnValue
+
+// connectWMI is a namespace of WMI on this machine. The caller releases it.
+func connectWMI(namespace string) (*ole.IDispatch, error) {
+	locator, err := createObject("{76A64158-CB41-11D1-8B02-00600806D9B6}")
+	if err != nil {
+		return nil, fmt.Errorf("open WMI (the Windows service Winmgmt must run): %w", err)
+	}
+	defer locator.Release()
+	service, err := callObject(locator, "ConnectServer", ".", namespace)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", namespace, err)
+	}
+	return service, nil
+}
+
+// callClass calls a method of a class of WMI with one parameter. It returns 0 also for a method that returns nothing.
+func callClass(service *ole.IDispatch, class, method, parameter string, value any) (returned uint32, err error) {
+	in, err := methodParameters(service, class, method)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Release()
+	if _, err := in.PutProperty(parameter, value); err != nil {
+		return 0, fmt.Errorf("set its parameter %s: %w", parameter, wmiError(err))
+	}
+	result, err := service.CallMethod("ExecMethod", class, method, in)
+	if err != nil {
+		return 0, fmt.Errorf("ExecMethod: %w", wmiError(err))
+	}
+	out := result.ToIDispatch()
+	if out == nil {
+		return 0, nil
+	}
+	defer out.Release()
+	r := propertyReader{object: out}
+	return uint32(r.integer("ReturnValue")), nil // a method without one has returned nothing
+}
+
+// methodParameters is an empty set of parameters for a method of the class. The caller releases it.
+func methodParameters(service *ole.IDispatch, class, method string) (*ole.IDispatch, error) {
+	object, held := service, []*ole.IDispatch{}
+	defer func() {
+		for _, each := range held {
+			each.Release()
+		}
+	}()
+	for _, step := range []struct {
+		name      string
+		arguments []any
+		property  bool
+	}{
+		{name: "Get", arguments: []any{class}},
+		{name: "Methods_", property: true},
+		{name: "Item", arguments: []any{method}},
+		{name: "InParameters", property: true},
+	} {
+		invoke := callObject
+		if step.property {
+			invoke = readObject
+		}
+		next, err := invoke(object, step.name, step.arguments...)
+		if err != nil {
+			return nil, fmt.Errorf("look up the method: %w", err)
+		}
+		object, held = next, append(held, next)
+	}
+	return callObject(object, "SpawnInstance_")
+}
+
+// stringsIn are the strings in a property that is an array of them, or NULL.
+func stringsIn(object *ole.IDispatch, property string) ([]string, error) {
+	value, err := object.GetProperty(property)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", property, wmiError(err))
+	}
+	defer value.Clear() //nolint:errcheck // only memory
+	if value.VT&ole.VT_ARRAY == 0 {
+		return nil, nil
+	}
+	var texts []string
+	for _, element := range value.ToArray().ToValueArray() {
+		if text, ok := element.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts, nil
+}
+
+// callObject calls a method that returns an object. The caller releases it.
+func callObject(object *ole.IDispatch, method string, arguments ...any) (*ole.IDispatch, error) {
+	value, err := object.CallMethod(method, arguments...)
+	return objectIn(value, method, err)
+}
+
+// readObject reads a property that is an object. The caller releases it.
+func readObject(object *ole.IDispatch, property string, _ ...any) (*ole.IDispatch, error) {
+	value, err := object.GetProperty(property)
+	return objectIn(value, property, err)
+}
+
+func objectIn(value *ole.VARIANT, name string, err error) (*ole.IDispatch, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, wmiError(err))
+	}
+	if object := value.ToIDispatch(); object != nil {
+		return object, nil
+	}
+	return nil, fmt.Errorf("%s gives a value of type %d instead of an object", name, value.VT)
+}
+
+// wmiError gives an error of WMI its code and its meaning to callers.
+func wmiError(err error) error {
+	var failure *ole.OleError
+	if !errors.As(err, &failure) {
+		return err
+	}
+	return meaningOf(comError(err), codeOf(failure))
+}
+
+func meaningOf(err error, code uint32) error {
+	if means := wmiMeaning(code); means != nil {
+		return meaningful{err, means}
+	}
+	return err
+}
+
+// codeOf is the code of a method's own failure, which is inside of "exception occurred".
+func codeOf(failure *ole.OleError) uint32 {
+	var inside ole.EXCEPINFO
+	if errors.As(failure.SubError(), &inside) && inside.SCODE() != 0 {
+		return inside.SCODE()
+	}
+	return uint32(failure.Code())
+}
