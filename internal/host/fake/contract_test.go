@@ -2,6 +2,15 @@ package fake
 
 import (
 	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/utils/clock"
@@ -10,20 +19,113 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
+// resultsFile is what docs/verified.md says of the machine in memory.
+const resultsFile = "../../../docs/verified/fake.json"
+
+var update = flag.Bool("update", false, "write the results of the contract suite to docs/verified/fake.json")
+
+// contractPrograms are the programs that the contract suite wants, and one whose host it uses.
+func contractPrograms(hosts chan<- *Process) programs {
+	return programs{
+		"idle":    idle,
+		"failing": func(context.Context, *Process) int { return 7 },
+		"report":  report,
+		"parent": func(ctx context.Context, p *Process) int {
+			if _, err := p.Spawn(`C:\idle.exe`); err != nil {
+				return 1
+			}
+			<-ctx.Done()
+			return 0
+		},
+		"test": func(ctx context.Context, p *Process) int { hosts <- p; <-ctx.Done(); return 0 },
+	}
+}
+
+// report writes what the process was started with to the file that its last argument names.
+func report(ctx context.Context, p *Process) int {
+	account := hosttest.Account{Arguments: p.Args}
+	for _, name := range slices.Sorted(maps.Keys(p.Environ)) {
+		account.Environment = append(account.Environment, name+"="+p.Environ[name])
+	}
+	data, err := json.Marshal(account)
+	if err == nil {
+		err = p.Host.Files.Write(ctx, p.Args[len(p.Args)-1], strings.NewReader(string(data)), host.WriteOptions{})
+	}
+	if err != nil {
+		return 1
+	}
+	<-ctx.Done()
+	return 0
+}
+
+// contractMachine boots a machine for the contract suite.
+func contractMachine(t *testing.T, change func(*Options)) (*rig, <-chan *Process) {
+	hosts := make(chan *Process, 1)
+	return boot(t, contractPrograms(hosts), func(o *Options) { o.Clock = clock.RealClock{} }, change), hosts
+}
+
+// underTest is the machine as the contract suite wants it, seen by the process, whose host may be another's.
+func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
+	const port, endpoint = 47000, "npipe://./pipe/wmco-contract"
+	return hosttest.Machine{
+		Host: h,
+		Programs: hosttest.Programs{
+			Idle: []string{`C:\idle.exe`}, Failing: []string{`C:\failing.exe`},
+			Reporting: []string{`C:\report.exe`}, Parent: []string{`C:\parent.exe`},
+		},
+		ServeHTTP: func(handler http.Handler) (string, error) {
+			return fmt.Sprintf("http://127.0.0.1:%d", port), p.ServeLocal(port, handler)
+		},
+		ServeRuntime: func(status host.RuntimeStatus) (string, error) {
+			return endpoint, p.ServeRuntime(endpoint, func() host.RuntimeStatus { return status })
+		},
+		CreateNetwork: func(_ context.Context, network host.HNSNetwork) error { return r.CreateNetwork(network) },
+		StopAntivirus: func(ctx context.Context) error { return h.Services.Stop(ctx, host.DefenderService) },
+		Events: func(_ context.Context, source string) ([]host.Event, error) {
+			return slices.DeleteFunc(r.Events(), func(e host.Event) bool { return e.Source != source }), nil
+		},
+	}
+}
+
 func TestHostContract(t *testing.T) {
-	hosttest.TestHost(t, func(t *testing.T) (host.Host, hosttest.Capabilities) {
-		hosts := make(chan host.Host, 1)
-		known := programs{
-			"service": idle,
-			"crash":   func(context.Context, *Process) int { return 7 },
-			"test":    func(ctx context.Context, p *Process) int { hosts <- p.Host; <-ctx.Done(); return 0 },
+	results := hosttest.Run(t, hosttest.Subject{
+		Environment: hosttest.Fake,
+		Open: func(t *testing.T) hosttest.Machine {
+			r, hosts := contractMachine(t, func(o *Options) { o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} })
+			// The process must live until the clean-up of the suite is done.
+			go func() { _, _ = r.Exec(context.Background(), ExecRequest{Path: `C:\test.exe`}) }()
+			p := <-hosts
+			return underTest(r, p.Host, p)
+		},
+	})
+	t.Run("power", func(t *testing.T) { results = results.Merge(rebootContract(t)) })
+	if t.Failed() {
+		return
+	}
+	if *update {
+		if err := results.Write(resultsFile); err != nil {
+			t.Fatal(err)
 		}
-		r := boot(t, known, func(o *Options) { o.Clock = clock.RealClock{} })
-		// The process must live until the clean-up of the suite is done.
-		go func() { _, _ = r.Exec(context.Background(), ExecRequest{Path: `C:\test.exe`}) }()
-		return <-hosts, hosttest.Capabilities{
-			ServiceProgram: []string{`C:\service.exe`}, CrashingProgram: []string{`C:\crash.exe`},
-			Features: true, Firewall: true, Links: true, Access: true, FilesInUse: true, Dependencies: true, Recovery: true,
-		}
+	}
+	known, err := hosttest.ReadReport(os.DirFS(filepath.Dir(resultsFile)), filepath.Base(resultsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range known.Difference(results) {
+		t.Errorf("docs/verified/fake.json is out of date, run this test with -update and then `make generate`: %s", line)
+	}
+}
+
+// rebootContract is the part of the contract that restarts the machine.
+func rebootContract(t *testing.T) hosttest.Report {
+	r, _ := contractMachine(t, func(*Options) {})
+	machine := underTest(r, r.Host, nil)
+	first := r.BootID()
+	if err := hosttest.ArmReboot(r.ctx, machine); err != nil {
+		t.Fatal(err)
+	}
+	r.until(func() bool { return r.Running() && r.BootID() != first })
+	return hosttest.CheckReboot(t, hosttest.Subject{
+		Environment: hosttest.Fake, Open: func(*testing.T) hosttest.Machine { return machine },
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -77,6 +78,11 @@ func (w *draft) commit() error {
 	if err != nil {
 		return err
 	}
+	if w.options.Append && at.exists() {
+		if err := w.prepend(at); err != nil {
+			return err
+		}
+	}
 	if at.mount != nil {
 		return w.commitMounted(at)
 	}
@@ -90,6 +96,33 @@ func (w *draft) commit() error {
 	}
 	w.node.detach()
 	w.node.attach(at.parent, name)
+	return nil
+}
+
+// prepend puts what the file holds before what is added to it.
+func (w *draft) prepend(at place) error {
+	var (
+		present []byte
+		access  host.Access
+	)
+	if at.node != nil {
+		access = at.node.access
+		if at.node.content != nil {
+			present = at.node.content.data
+		}
+	} else {
+		data, err := os.ReadFile(at.real)
+		if err != nil {
+			return err
+		}
+		present, access = data, w.drive.info(at).Access
+	}
+	w.data = append(slices.Clone(present), w.data...)
+	w.drive.unborn += int64(len(present))
+	w.options.Access = access
+	if w.node != nil {
+		w.node.access = access
+	}
 	return nil
 }
 

@@ -49,7 +49,10 @@ var systemServices = []host.ServiceConfig{
 	{Name: "ssh-agent", DisplayName: "OpenSSH Authentication Agent", CommandLine: `C:\Windows\System32\OpenSSH\ssh-agent.exe`, StartType: host.StartDisabled},
 	{Name: "sshd", DisplayName: "OpenSSH SSH Server", CommandLine: `C:\Windows\System32\OpenSSH\sshd.exe`, StartType: host.StartAutomatic},
 	{Name: "W32Time", DisplayName: "Windows Time", StartType: host.StartManual},
-	{Name: "WinDefend", DisplayName: "Microsoft Defender Antivirus Service", StartType: host.StartAutomatic},
+	{
+		Name: host.DefenderService, DisplayName: "Microsoft Defender Antivirus Service",
+		CommandLine: host.CommandLine(defenderPath), StartType: host.StartAutomatic,
+	},
 	{Name: "WinRM", DisplayName: "Windows Remote Management (WS-Management)", StartType: host.StartAutomatic},
 }
 
@@ -69,6 +72,7 @@ func (m *Machine) install() {
 	for _, name := range systemTools {
 		m.place(`C:\Windows\System32\`+name, systemContent(name, false))
 	}
+	m.place(defenderPath, systemContent(host.DefenderProgram, true))
 	for _, config := range systemServices {
 		if config.CommandLine == "" {
 			config.CommandLine = `C:\Windows\System32\svchost.exe -k netsvcs -p -s ` + config.Name

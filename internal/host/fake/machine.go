@@ -42,6 +42,9 @@ type Machine struct {
 	firewall          map[string]host.FirewallRule
 	networks          []host.HNSNetwork
 	endpoints         []host.HNSEndpoint
+	events            []host.Event
+	eventSources      map[string]string // names by key
+	defender          defender
 
 	processes map[int]*Process
 	lastPID   int
@@ -75,7 +78,7 @@ func New(options Options) *Machine {
 		options: options, clock: options.Clock, name: options.Name,
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
 		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
-		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
+		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{}, eventSources: newEventSources(),
 	}
 	m.journal = newJournal(m.clock, &m.changes)
 	m.environment = newEnvironment()

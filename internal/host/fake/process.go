@@ -82,6 +82,7 @@ func (p *Process) host() host.Host {
 	return host.Host{
 		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p}, Files: files{p}, Tree: tree{p},
 		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p}, Processes: processTable{p}, Probes: probes{p},
+		EventLog: eventLog{p}, Antivirus: antivirus{p},
 	}
 }
 
@@ -177,6 +178,11 @@ func (p *Process) check() error {
 		return fmt.Errorf("process %d: %w", p.PID, ErrProcessEnded)
 	}
 	return nil
+}
+
+// Spawn registers a process that runs from the executable at the path and that nobody on the machine started.
+func (m *Machine) Spawn(path string, args ...string) (*Process, error) {
+	return m.console.Spawn(path, args...)
 }
 
 // Spawn registers a child that runs from the executable at the path. It has no program: it outlives its parent and ends when it is

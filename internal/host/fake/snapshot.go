@@ -23,6 +23,8 @@ type Snapshot struct {
 	Firewall        map[string]host.FirewallRule
 	Networks        []host.HNSNetwork  // sorted by name
 	Endpoints       []host.HNSEndpoint // sorted by name
+	EventSources    []string           // sorted
+	Exclusions      []host.Exclusion   // of Microsoft Defender Antivirus, sorted by value
 	Processes       []string           // paths, sorted
 }
 
@@ -48,7 +50,7 @@ func (m *Machine) Snapshot() Snapshot {
 	s := Snapshot{
 		HostName: m.name, PendingHostName: m.pendingName,
 		Files: map[string]FileSnapshot{}, Services: map[string]ServiceSnapshot{}, Features: map[string]host.FeatureState{},
-		Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
+		EventSources: m.eventSourceNames(), Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
 		Networks: append([]host.HNSNetwork(nil), m.networks...), Endpoints: append([]host.HNSEndpoint(nil), m.endpoints...),
 	}
 	m.drive.snapshot(`C:\`, s.Files)
@@ -61,6 +63,8 @@ func (m *Machine) Snapshot() Snapshot {
 	for _, rule := range m.firewall {
 		s.Firewall[rule.Name] = rule
 	}
+	s.Exclusions = append([]host.Exclusion(nil), m.defender.exclusions...)
+	slices.SortFunc(s.Exclusions, func(a, b host.Exclusion) int { return compareNames(a.Value, b.Value) })
 	slices.SortFunc(s.Networks, func(a, b host.HNSNetwork) int { return compareNames(a.Name, b.Name) })
 	slices.SortFunc(s.Endpoints, func(a, b host.HNSEndpoint) int { return compareNames(a.Name, b.Name) })
 	for _, p := range m.processList() {

@@ -2,138 +2,134 @@ package hosttest
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"net/netip"
 	"strings"
-	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func testSystem(t *testing.T, open func(*testing.T) *suite) {
-	t.Run("the machine says what it is", func(t *testing.T) {
-		s := open(t)
-		info, err := s.System.Info(s.ctx)
-		s.must(err)
-		if !strings.HasPrefix(info.Product, "Windows") || info.HostName == "" || info.MachineID == "" || info.BootID == "" ||
-			info.BootTime.IsZero() || strings.Count(info.Version, ".") != 2 || len(info.Addresses) == 0 ||
-			info.MemoryBytes <= 0 || info.FreeDiskBytes <= 0 {
-			t.Errorf("incomplete: %+v", info)
-		}
-		again, err := s.System.Info(s.ctx)
-		s.must(err)
-		is(s, "boot ID", again.BootID, info.BootID)
-	})
-	t.Run("a feature that Windows does not have is unknown", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Features, "optional features")
-		state, err := s.Features.State(s.ctx, "wmco-contract-feature")
-		s.must(err)
-		is(s, "state", state, host.FeatureUnknown)
-		s.fails(s.Features.Enable(s.ctx, "wmco-contract-feature"), host.ErrNotExist)
-		state, err = s.Features.State(s.ctx, "Containers")
-		s.must(err)
-		if state == host.FeatureUnknown {
-			t.Error("this Windows has no containers")
-		}
-	})
-	t.Run("nobody answers on a port that nobody listens on", func(t *testing.T) {
-		s := open(t)
-		if status, _, err := s.Probes.HTTPGet(s.ctx, "http://127.0.0.1:1/healthz"); err == nil {
-			t.Errorf("answer with status %d", status)
-		}
-		if _, err := s.Probes.ContainerRuntime(s.ctx, "npipe://./pipe/wmco-contract"); err == nil {
-			t.Error("a container runtime answers")
-		}
-	})
-	t.Run("an operation whose context is done does nothing", func(t *testing.T) {
-		s := open(t)
-		ctx, cancel := context.WithCancel(s.ctx)
-		cancel()
-		if err := s.Environment.Set(ctx, variable, "x"); !errors.Is(err, context.Canceled) {
-			t.Errorf("set: %v", err)
-		}
-	})
-}
-
-func testEnvironment(t *testing.T, open func(*testing.T) *suite) {
-	t.Run("a variable is set, read without case, and taken away", func(t *testing.T) {
-		s := open(t)
-		s.must(s.Environment.Set(s.ctx, variable, "one"))
-		s.must(s.Environment.Set(s.ctx, strings.ToLower(variable), "two"))
-		values, err := s.Environment.Get(s.ctx)
-		s.must(err)
-		found := map[string]string{}
-		for name, value := range values {
-			if strings.EqualFold(name, variable) {
-				found[name] = value
+func systemBehaviours() []Behaviour {
+	return []Behaviour{
+		{"System.Info", "the machine says which Windows it is", func(s *suite) {
+			info := s.info()
+			is(s, "product begins with Windows Server", strings.HasPrefix(info.Product, "Windows Server "), true)
+			is(s, "edition begins with Server", strings.HasPrefix(info.Edition, "Server"), true)
+			is(s, "version begins with 10.0.", strings.HasPrefix(info.Version, "10.0."), true)
+			is(s, "parts of the version", strings.Count(info.Version, ".")+1, 3)
+			is(s, "has a revision", info.Revision > 0, true)
+			is(s, "architecture", info.Architecture, "amd64")
+		}},
+		{"System.Info", "the machine has an identity, which a second question does not change", func(s *suite) {
+			info, again := s.info(), s.info()
+			is(s, "has a machine ID", info.MachineID != "", true)
+			is(s, "machine ID", again.MachineID, info.MachineID)
+			is(s, "has a boot ID", info.BootID != "", true)
+			is(s, "boot ID", again.BootID, info.BootID)
+			is(s, "has booted", info.BootTime.IsZero(), false)
+			is(s, "boot time", again.BootTime.Equal(info.BootTime), true)
+		}},
+		{"System.Info", "the machine has a name and IPv4 addresses that others can reach", func(s *suite) {
+			info := s.info()
+			is(s, "has a host name", info.HostName != "", true)
+			is(s, "has addresses", len(info.Addresses) > 0, true)
+			for _, address := range info.Addresses {
+				parsed, err := netip.ParseAddr(address)
+				if err != nil || !parsed.Is4() || parsed.IsLoopback() || parsed.IsUnspecified() {
+					s.Errorf("address %q: %v", address, err)
+				}
 			}
-		}
-		if len(found) != 1 || !slices.Contains([]string{found[variable], found[strings.ToLower(variable)]}, "two") {
-			t.Errorf("variables: %v", found)
-		}
-		s.must(s.Environment.Unset(s.ctx, variable))
-		s.must(s.Environment.Unset(s.ctx, variable))
-		values, err = s.Environment.Get(s.ctx)
-		s.must(err)
-		if _, there := values[variable]; there {
-			t.Error("it is still there")
-		}
-	})
+		}},
+		{"System.Info", "the machine has memory and room on its disk", func(s *suite) {
+			info := s.info()
+			is(s, "memory", info.MemoryBytes > 64<<20, true)
+			is(s, "free disk", info.FreeDiskBytes > 1<<20, true)
+		}},
+	}
 }
 
-func testFirewall(t *testing.T, open func(*testing.T) *suite) {
-	find := func(s *suite) []host.FirewallRule {
-		rules, err := s.Firewall.Rules(s.ctx)
-		s.must(err)
-		return slices.DeleteFunc(rules, func(r host.FirewallRule) bool { return r.Name != ruleName })
-	}
-	t.Run("a rule is made, replaced and deleted", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Firewall, "the firewall")
-		rule := host.FirewallRule{Name: ruleName, DisplayName: "Contract test", Protocol: "TCP", LocalPort: 47001, Enabled: true, Allow: true}
-		for _, port := range []int{47001, 47002} {
-			rule.LocalPort = port
-			s.must(s.Firewall.SetRule(s.ctx, rule))
-			if got := find(s); len(got) != 1 || got[0] != rule {
-				t.Errorf("got %v, want %v", got, rule)
+func hostNameBehaviours() []Behaviour {
+	const name = "wmco-contract"
+	return []Behaviour{
+		{"System.SetHostName", "a new name waits for the next reboot, and the present one calls it off", func(s *suite) {
+			before := s.info()
+			if before.PendingHostName != "" {
+				s.notHere("the name %s waits for a reboot already", before.PendingHostName)
 			}
-		}
-		s.must(s.Firewall.DeleteRule(s.ctx, ruleName))
-		is(s, "rules left", len(find(s)), 0)
-		s.fails(s.Firewall.DeleteRule(s.ctx, ruleName), host.ErrNotExist)
-	})
+			s.atEnd(s.callOffName(before.HostName))
+			s.must(s.System.SetHostName(s.ctx, name))
+			pending := s.info()
+			is(s, "host name", pending.HostName, before.HostName)
+			is(s, "pending host name", strings.ToLower(pending.PendingHostName), name)
+			is(s, "reboot pending", pending.RebootPending, true)
+			s.must(s.System.SetHostName(s.ctx, before.HostName))
+			after := s.info()
+			is(s, "pending host name, called off", after.PendingHostName, "")
+			is(s, "reboot pending, called off", after.RebootPending, before.RebootPending)
+		}},
+		{"System.SetHostName", "names that Windows does not allow are refused", func(s *suite) {
+			before := s.info()
+			s.atEnd(s.callOffName(before.HostName))
+			for _, bad := range []string{"", "a b", "a.b", `a\b`, "-a", "a-", "12345", strings.Repeat("a", 64)} {
+				s.refused("the name "+bad, s.System.SetHostName(s.ctx, bad))
+			}
+			is(s, "pending host name", s.info().PendingHostName, before.PendingHostName)
+		}},
+	}
 }
 
-func testProcesses(t *testing.T, open func(*testing.T) *suite) {
-	list := func(s *suite) map[int]host.Process {
-		all, err := s.Processes.List(s.ctx)
-		s.must(err)
-		byID := map[int]host.Process{}
-		for _, p := range all {
-			byID[p.PID] = p
-		}
-		return byID
+func featureBehaviours() []Behaviour {
+	const unknown = "wmco-contract-feature"
+	return []Behaviour{
+		{"Features.State", "a feature that Windows does not have is unknown", func(s *suite) {
+			is(s, "state", s.feature(unknown), host.FeatureUnknown)
+		}},
+		{"Features.State", "the feature for containers is known, whatever the case of its name", func(s *suite) {
+			state := s.feature("Containers")
+			is(s, "known", state != host.FeatureUnknown, true)
+			is(s, "state", s.feature("containers"), state)
+		}},
+		{"Features.Enable", "a feature that needs no reboot is enabled at once, and twice is no error", func(s *suite) {
+			s.borrowFeature()
+			for range 2 {
+				s.must(s.Features.Enable(s.ctx, quickFeature))
+				is(s, "state", s.feature(quickFeature), host.FeatureEnabled)
+			}
+		}},
+		{"Features.Disable", "a feature that needs no reboot is disabled at once, and twice is no error", func(s *suite) {
+			s.borrowFeature()
+			s.must(s.Features.Enable(s.ctx, quickFeature))
+			for range 2 {
+				s.must(s.Features.Disable(s.ctx, quickFeature))
+				is(s, "state", s.feature(quickFeature), host.FeatureDisabled)
+			}
+		}},
+		{"Features.Enable", "a feature that Windows does not have cannot be enabled", func(s *suite) {
+			s.fails(s.Features.Enable(s.ctx, unknown), host.ErrNotExist)
+		}},
+		{"Features.Disable", "a feature that Windows does not have cannot be disabled", func(s *suite) {
+			s.fails(s.Features.Disable(s.ctx, unknown), host.ErrNotExist)
+		}},
 	}
-	t.Run("the caller is in the list", func(t *testing.T) {
-		s := open(t)
-		if _, there := list(s)[s.Processes.Self()]; !there {
-			t.Errorf("process %d is missing", s.Processes.Self())
-		}
-	})
-	t.Run("the process of a service is in the list until it is killed", func(t *testing.T) {
-		s := open(t)
-		config := s.idle(serviceOne)
-		s.must(s.Services.Configure(s.ctx, config))
-		s.must(s.Services.Start(s.ctx, serviceOne))
-		pid := s.service(serviceOne).PID
-		is(s, "path", strings.ToLower(list(s)[pid].Path), strings.ToLower(s.can.ServiceProgram[0]))
-		for range 2 {
-			s.must(s.Processes.Kill(s.ctx, pid))
-		}
-		if _, there := list(s)[pid]; there {
-			t.Error("it is still there")
-		}
-		s.eventually("stopped", func() bool { return s.service(serviceOne).State == host.ServiceStopped })
-	})
+}
+
+// quickFeature is an optional feature of every Windows Server that starts nothing and needs no reboot.
+const quickFeature = "TelnetClient"
+
+func (s *suite) feature(name string) host.FeatureState {
+	state, err := s.Features.State(s.ctx, name)
+	s.must(err)
+	return state
+}
+
+// borrowFeature brings quickFeature back to Disabled at the end. Where somebody uses it, it is left alone.
+func (s *suite) borrowFeature() {
+	if state := s.feature(quickFeature); state != host.FeatureDisabled {
+		s.notHere("the feature %s is %s, and somebody may use it", quickFeature, state)
+	}
+	s.atEnd(func(ctx context.Context) error { return s.Features.Disable(ctx, quickFeature) })
+}
+
+// callOffName brings back the name in force.
+func (s *suite) callOffName(name string) func(context.Context) error {
+	return func(ctx context.Context) error { return s.System.SetHostName(ctx, name) }
 }

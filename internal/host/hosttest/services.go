@@ -1,8 +1,9 @@
 package hosttest
 
 import (
-	"bytes"
-	"testing"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,214 +11,189 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
+// program is the command of a program; a machine without it cannot show the behaviour.
+func (s *suite) program(words []string) []string {
+	if len(words) == 0 {
+		s.notHere("the machine has no such program")
+	}
+	return words
+}
+
 // idle is the configuration of a service that runs until it is stopped.
 func (s *suite) idle(name string) host.ServiceConfig {
-	s.needs(s.can.ServiceProgram != nil, "running services")
 	return host.ServiceConfig{
-		Name: name, DisplayName: "Contract test", Description: "Made by a test",
-		CommandLine: host.CommandLine(s.can.ServiceProgram...), StartType: host.StartManual,
+		Name: name, DisplayName: "Contract test of " + name, Description: "Made by a test",
+		CommandLine: host.CommandLine(s.program(s.machine.Programs.Idle)...), StartType: host.StartManual,
 	}
 }
 
-func testServices(t *testing.T, open func(*testing.T) *suite) {
-	t.Run("a service is what it was configured to be", func(t *testing.T) {
-		s := open(t)
-		config := s.idle(serviceOne)
-		s.must(s.Services.Configure(s.ctx, config))
-		got := s.service(serviceOne)
-		if diff := cmp.Diff(config, got.ServiceConfig); diff != "" {
-			t.Errorf("configuration (-want +got):\n%s", diff)
-		}
-		is(s, "state", got.State, host.ServiceStopped)
-		config.DisplayName, config.StartType = "Another name", host.StartDisabled
-		s.must(s.Services.Configure(s.ctx, config))
-		if diff := cmp.Diff(config, s.service(serviceOne).ServiceConfig); diff != "" {
-			t.Errorf("changed configuration (-want +got):\n%s", diff)
-		}
-	})
-	t.Run("a query leaves out what is not there, and lists all when asked for none", func(t *testing.T) {
-		s := open(t)
-		s.must(s.Services.Configure(s.ctx, s.idle(serviceOne)))
-		some, err := s.Services.Query(s.ctx, serviceOne, serviceTwo)
-		s.must(err)
-		is(s, "named services", len(some), 1)
-		all, err := s.Services.Query(s.ctx)
-		s.must(err)
-		if len(all) < 2 {
-			t.Errorf("a machine with %d services", len(all))
-		}
-	})
-	t.Run("what is not there cannot be started, stopped or deleted", func(t *testing.T) {
-		s := open(t)
-		s.fails(s.Services.Start(s.ctx, serviceOne), host.ErrNotExist)
-		s.fails(s.Services.Stop(s.ctx, serviceOne), host.ErrNotExist)
-		s.fails(s.Services.Delete(s.ctx, serviceOne), host.ErrNotExist)
-	})
-	t.Run("a running service is not deleted before it stops", func(t *testing.T) {
-		s := open(t)
-		s.must(s.Services.Configure(s.ctx, s.idle(serviceOne)))
-		s.must(s.Services.Start(s.ctx, serviceOne))
-		s.fails(s.Services.Delete(s.ctx, serviceOne), host.ErrInUse)
-		is(s, "state", s.service(serviceOne).State, host.ServiceRunning)
-		s.must(s.Services.Stop(s.ctx, serviceOne))
-		s.gone(s.Services.Delete(s.ctx, serviceOne))
-		left, err := s.Services.Query(s.ctx, serviceOne)
-		s.must(err)
-		is(s, "services left", len(left), 0)
-	})
+func (s *suite) configure(config host.ServiceConfig) { s.must(s.Services.Configure(s.ctx, config)) }
+
+// start configures and starts a service.
+func (s *suite) start(config host.ServiceConfig) host.Service {
+	s.configure(config)
+	s.must(s.Services.Start(s.ctx, config.Name))
+	return s.service(config.Name)
 }
 
-func testStarts(t *testing.T, open func(*testing.T) *suite) {
-	t.Run("a service starts and stops, and twice is no error", func(t *testing.T) {
-		s := open(t)
-		config := s.idle(serviceOne)
-		s.must(s.Services.Configure(s.ctx, config))
-		for range 2 {
-			s.must(s.Services.Start(s.ctx, serviceOne))
+func (s *suite) service(name string) host.Service {
+	list, err := s.Services.Query(s.ctx, name)
+	s.must(err)
+	if len(list) != 1 {
+		s.Fatalf("service %s: got %d answers, want 1", name, len(list))
+	}
+	return list[0]
+}
+
+// kept configures a service and compares what is kept of it.
+func (s *suite) kept(config host.ServiceConfig) {
+	s.configure(config)
+	if diff := cmp.Diff(config, s.service(config.Name).ServiceConfig); diff != "" {
+		s.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+func serviceBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Services.Query", "a query leaves out what is not there", func(s *suite) {
+			s.configure(s.idle(serviceOne))
+			some, err := s.Services.Query(s.ctx, serviceTwo, serviceOne)
+			s.must(err)
+			is(s, "services", len(some), 1)
+			is(s, "name", some[0].Name, serviceOne)
+		}},
+		{"Services.Query", "a query for none lists all", func(s *suite) {
+			s.configure(s.idle(serviceOne))
+			all, err := s.Services.Query(s.ctx)
+			s.must(err)
+			if len(all) < 2 {
+				s.Errorf("a machine with %d services", len(all))
+			}
+			found := slices.ContainsFunc(all, func(one host.Service) bool { return one.Name == serviceOne })
+			is(s, "the new one is among them", found, true)
+		}},
+		{"Services.Query", "names of services are compared without case, and shown as they were made", func(s *suite) {
+			s.configure(s.idle(serviceOne))
+			is(s, "name", s.service(strings.ToUpper(serviceOne)).Name, serviceOne)
+		}},
+		{"Services.Query", "a service that never ran is stopped and has no process", func(s *suite) {
+			s.configure(s.idle(serviceOne))
 			got := s.service(serviceOne)
-			is(s, "state", got.State, host.ServiceRunning)
-			is(s, "running command line", got.RunningCommandLine, config.CommandLine)
-			is(s, "has a process", got.PID != 0, true)
-		}
-		for range 2 {
+			is(s, "state", got.State, host.ServiceStopped)
+			is(s, "process", got.PID, 0)
+			is(s, "running command line", got.RunningCommandLine, "")
+		}},
+		{"Services.Delete", "a deleted service is gone, and its name is free", func(s *suite) {
+			s.configure(s.idle(serviceOne))
+			s.must(s.Services.Delete(s.ctx, serviceOne))
+			left, err := s.Services.Query(s.ctx, serviceOne)
+			s.must(err)
+			is(s, "services left", len(left), 0)
+			s.configure(s.idle(serviceOne))
+		}},
+		{"Services.Delete", "what is not there cannot be deleted", func(s *suite) {
+			s.fails(s.Services.Delete(s.ctx, serviceOne), host.ErrNotExist)
+		}},
+		{"Services.Delete", "a running service is not deleted before it stops", func(s *suite) {
+			s.start(s.idle(serviceOne))
+			s.fails(s.Services.Delete(s.ctx, serviceOne), host.ErrInUse)
+			is(s, "state", s.service(serviceOne).State, host.ServiceRunning)
 			s.must(s.Services.Stop(s.ctx, serviceOne))
-			is(s, "state", s.service(serviceOne).State, host.ServiceStopped)
-		}
-	})
-	t.Run("a running service keeps its command line until it is restarted", func(t *testing.T) {
-		s := open(t)
-		config := s.idle(serviceOne)
-		before := config.CommandLine
-		s.must(s.Services.Configure(s.ctx, config))
-		s.must(s.Services.Start(s.ctx, serviceOne))
-		config.CommandLine += " again"
-		s.must(s.Services.Configure(s.ctx, config))
-		got := s.service(serviceOne)
-		is(s, "command line", got.CommandLine, config.CommandLine)
-		is(s, "running command line", got.RunningCommandLine, before)
-	})
-	t.Run("a disabled service does not start", func(t *testing.T) {
-		s := open(t)
-		config := s.idle(serviceOne)
-		config.StartType = host.StartDisabled
-		s.must(s.Services.Configure(s.ctx, config))
-		if s.Services.Start(s.ctx, serviceOne) == nil {
-			t.Error("it started")
-		}
-	})
-	t.Run("a service whose program is not there does not start", func(t *testing.T) {
-		s := open(t)
-		config := s.idle(serviceOne)
-		config.CommandLine = Scratch + `\none.exe`
-		s.must(s.Services.Configure(s.ctx, config))
-		s.fails(s.Services.Start(s.ctx, serviceOne), host.ErrNotExist)
-		is(s, "state", s.service(serviceOne).State, host.ServiceStopped)
-	})
+			s.eventually("gone", func() bool { // when the last handle to it is closed
+				err := s.Services.Delete(s.ctx, serviceOne)
+				return errors.Is(err, host.ErrNotExist) || err == nil
+			})
+			left, err := s.Services.Query(s.ctx, serviceOne)
+			s.must(err)
+			is(s, "services left", len(left), 0)
+		}},
+	}
 }
 
-func testDependencies(t *testing.T, open func(*testing.T) *suite) {
-	// dependent configures the second service and returns the first, on which it depends.
-	dependent := func(s *suite) host.ServiceConfig {
-		s.needs(s.can.Dependencies, "service dependencies")
-		two := s.idle(serviceTwo)
-		two.Dependencies = []string{serviceOne}
-		s.must(s.Services.Configure(s.ctx, two))
-		return s.idle(serviceOne)
+func configurationBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Services.Configure", "a service is what it was configured to be", func(s *suite) { s.kept(s.idle(serviceOne)) }},
+		{"Services.Configure", "a configuration is changed in place", func(s *suite) {
+			config := s.idle(serviceOne)
+			s.configure(config)
+			config.DisplayName, config.Description, config.StartType = "Another name", "Another", host.StartDisabled
+			config.CommandLine += ` "an argument"`
+			s.kept(config)
+			config.StartType, config.Description = host.StartAutomatic, ""
+			s.kept(config)
+		}},
+		{"Services.Configure", "the command line is kept to the letter", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.CommandLine = `"C:\Program Files\no such\program.exe" --a="b c" \\share\ "" x`
+			s.kept(config)
+		}},
+		{"Services.Configure", "dependencies are kept, and taken away again", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.Dependencies = []string{serviceTwo, "EventLog"}
+			s.kept(config)
+			config.Dependencies = nil
+			s.kept(config)
+		}},
+		{"Services.Configure", "the environment is kept, and taken away again", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.Environment = []string{"ONE=1", `PATHS=C:\a b;C:\c`, "EMPTY="}
+			s.kept(config)
+			config.Environment = nil
+			s.kept(config)
+		}},
+		{"Services.Configure", "restart delays are kept, and taken away again", func(s *suite) {
+			config := s.idle(serviceOne)
+			config.RestartDelays = []time.Duration{time.Second, 5 * time.Second, time.Minute}
+			config.ResetPeriod = 24 * time.Hour
+			s.kept(config)
+			config.RestartDelays, config.ResetPeriod = nil, 0
+			s.kept(config)
+		}},
+		{"Services.Configure", "what the service control manager cannot keep is refused", func(s *suite) {
+			for what, spoil := range map[string]func(*host.ServiceConfig){
+				"no name":                 func(c *host.ServiceConfig) { c.Name = "" },
+				"a backslash in the name": func(c *host.ServiceConfig) { c.Name = `wmco-contract\one` },
+				"no command line":         func(c *host.ServiceConfig) { c.CommandLine = "" },
+				"no such start type":      func(c *host.ServiceConfig) { c.StartType = "Sometimes" },
+				"a dependency on itself":  func(c *host.ServiceConfig) { c.Dependencies = []string{c.Name} },
+				"a variable without name": func(c *host.ServiceConfig) { c.Environment = []string{"=x"} },
+			} {
+				config := s.idle(serviceOne)
+				spoil(&config)
+				s.refused(what, s.Services.Configure(s.ctx, config))
+			}
+		}},
 	}
-	t.Run("a service starts what it depends on, which stops it when it stops", func(t *testing.T) {
-		s := open(t)
-		one := dependent(s)
-		s.must(s.Services.Configure(s.ctx, one))
-		s.must(s.Services.Start(s.ctx, serviceTwo))
-		is(s, "state of the dependency", s.service(serviceOne).State, host.ServiceRunning)
-		s.must(s.Services.Stop(s.ctx, serviceOne))
-		is(s, "state of the dependent", s.service(serviceTwo).State, host.ServiceStopped)
-	})
-	t.Run("a service does not start without what it depends on", func(t *testing.T) {
-		s := open(t)
-		dependent(s)
-		s.fails(s.Services.Start(s.ctx, serviceTwo), host.ErrDependency)
-	})
-	t.Run("a service does not start when what it depends on cannot", func(t *testing.T) {
-		s := open(t)
-		one := dependent(s)
-		one.StartType = host.StartDisabled
-		s.must(s.Services.Configure(s.ctx, one))
-		s.fails(s.Services.Start(s.ctx, serviceTwo), host.ErrDependency)
-	})
 }
 
-func testRecovery(t *testing.T, open func(*testing.T) *suite) {
-	crashing := func(s *suite) host.ServiceConfig {
-		s.needs(s.can.CrashingProgram != nil, "crashing services")
-		config := s.idle(serviceOne)
-		config.CommandLine = host.CommandLine(s.can.CrashingProgram...)
-		s.must(s.Services.Configure(s.ctx, config))
-		return config
+// startedBehaviours are what a configuration means for the process that is started with it.
+func startedBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Services.Configure", "arguments reach the program as they were", func(s *suite) {
+			awkward := []string{"", "a b", `quote"inside`, `C:\ends with\`, `back\\slashes`, "tab\there", "100%", "'x'"}
+			account := s.account(awkward, nil)
+			if diff := cmp.Diff(awkward, account.Arguments[max(0, len(account.Arguments)-len(awkward)):]); diff != "" {
+				s.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		}},
+		{"Services.Configure", "a service's own environment reaches its program", func(s *suite) {
+			account := s.account(nil, []string{"WMCO_CONTRACT_ONE=1", `WMCO_CONTRACT_TWO=C:\a b;x=y`})
+			for _, want := range []string{"WMCO_CONTRACT_ONE=1", `WMCO_CONTRACT_TWO=C:\a b;x=y`} {
+				is(s, want, slices.Contains(account.Environment, want), true)
+			}
+		}},
+		{"Services.Configure", "a running service keeps its command line until it is restarted", func(s *suite) {
+			config := s.idle(serviceOne)
+			before := config.CommandLine
+			s.start(config)
+			config.CommandLine += " again"
+			s.configure(config)
+			got := s.service(serviceOne)
+			is(s, "command line", got.CommandLine, config.CommandLine)
+			is(s, "running command line", got.RunningCommandLine, before)
+			s.must(s.Services.Stop(s.ctx, serviceOne))
+			s.must(s.Services.Start(s.ctx, serviceOne))
+			is(s, "running command line after a restart", s.service(serviceOne).RunningCommandLine, config.CommandLine)
+		}},
 	}
-	t.Run("a crashed service without a recovery action stays stopped with its exit code", func(t *testing.T) {
-		s := open(t)
-		crashing(s)
-		_ = s.Services.Start(s.ctx, serviceOne) // whether it counts as started depends on how soon it crashes
-		s.eventually("stopped", func() bool { return s.service(serviceOne).State == host.ServiceStopped })
-		is(s, "exit code", s.service(serviceOne).ExitCode, 7)
-	})
-	t.Run("a killed service is restarted after its delay", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Recovery, "recovery actions")
-		config := s.idle(serviceOne)
-		config.RestartDelays, config.ResetPeriod = []time.Duration{10 * time.Millisecond}, time.Hour
-		s.must(s.Services.Configure(s.ctx, config))
-		s.must(s.Services.Start(s.ctx, serviceOne))
-		first := s.service(serviceOne).PID
-		s.must(s.Processes.Kill(s.ctx, first))
-		s.eventually("another process", func() bool {
-			now := s.service(serviceOne)
-			return now.State == host.ServiceRunning && now.PID != first
-		})
-	})
-	t.Run("a stopped service is not restarted", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Recovery, "recovery actions")
-		config := s.idle(serviceOne)
-		config.RestartDelays, config.ResetPeriod = []time.Duration{0}, time.Hour
-		s.must(s.Services.Configure(s.ctx, config))
-		s.must(s.Services.Start(s.ctx, serviceOne))
-		s.must(s.Services.Stop(s.ctx, serviceOne))
-		is(s, "state", s.service(serviceOne).State, host.ServiceStopped)
-	})
-}
-
-func testFilesInUse(t *testing.T, open func(*testing.T) *suite) {
-	const program = Scratch + `\program.exe`
-	running := func(t *testing.T) *suite {
-		s := open(t)
-		s.needs(s.can.FilesInUse, "files in use")
-		config := s.idle(serviceOne)
-		s.write(program, s.read(s.can.ServiceProgram[0]))
-		config.CommandLine = host.CommandLine(append([]string{program}, s.can.ServiceProgram[1:]...)...)
-		s.must(s.Services.Configure(s.ctx, config))
-		s.must(s.Services.Start(s.ctx, serviceOne))
-		return s
-	}
-	t.Run("a running executable is neither replaced nor removed", func(t *testing.T) {
-		s := running(t)
-		s.fails(s.Files.Write(s.ctx, program, bytes.NewBufferString("new"), host.WriteOptions{}), host.ErrInUse)
-		s.fails(s.Files.Remove(s.ctx, program), host.ErrInUse)
-		s.fails(s.Files.Remove(s.ctx, Scratch), host.ErrInUse)
-		s.write(Scratch+`\new.exe`, "new")
-		s.fails(s.Tree.Rename(s.ctx, Scratch+`\new.exe`, program), host.ErrInUse)
-	})
-	t.Run("a running executable may be renamed, which makes room for another", func(t *testing.T) {
-		s := running(t)
-		s.must(s.Tree.Rename(s.ctx, program, program+".old"))
-		s.write(program, "new")
-		s.fails(s.Files.Remove(s.ctx, program+".old"), host.ErrInUse)
-		is(s, "state", s.service(serviceOne).State, host.ServiceRunning)
-	})
-	t.Run("a stopped executable is free", func(t *testing.T) {
-		s := running(t)
-		s.must(s.Services.Stop(s.ctx, serviceOne))
-		s.must(s.Files.Remove(s.ctx, program))
-	})
 }

@@ -1,101 +1,148 @@
 package hosttest
 
 import (
-	"testing"
+	"context"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func testTree(t *testing.T, open func(*testing.T) *suite) {
-	const folder, file = Scratch + `\folder`, Scratch + `\file`
+const (
+	folder = Scratch + `\folder`
+	file   = Scratch + `\file`
+	second = Scratch + `\second`
+	target = Scratch + `\target`
+	link   = Scratch + `\link`
+)
 
-	t.Run("a folder needs the one above it", func(t *testing.T) {
-		s := open(t)
-		s.fails(s.Tree.MakeDirectory(s.ctx, folder+`\below`, host.AccessInherited), host.ErrNotExist)
-	})
-	t.Run("making a folder that is there only sets who may use it", func(t *testing.T) {
-		s := open(t)
-		s.must(s.Tree.MakeDirectory(s.ctx, folder, host.AccessInherited))
-		s.write(folder+`\file`, "x")
-		s.must(s.Tree.MakeDirectory(s.ctx, folder, host.AccessAdministrators))
-		is(s, "content", s.read(folder+`\file`), "x")
-		s.needs(s.can.Access, "access control lists")
-		info, err := s.Files.Stat(s.ctx, folder)
-		s.must(err)
-		is(s, "access", info.Access, host.AccessAdministrators)
-	})
-	t.Run("a folder cannot be made where a file is", func(t *testing.T) {
-		s := open(t)
-		s.write(file, "x")
-		s.fails(s.Tree.MakeDirectory(s.ctx, file, host.AccessInherited), host.ErrExist)
-	})
-	t.Run("a rename moves a file onto another", func(t *testing.T) {
-		s := open(t)
-		s.write(file, "new")
-		s.write(Scratch+`\second`, "old")
-		s.must(s.Tree.Rename(s.ctx, file, Scratch+`\second`))
-		is(s, "content", s.read(Scratch+`\second`), "new")
-		_, err := s.Files.Stat(s.ctx, file)
-		s.fails(err, host.ErrNotExist)
-	})
-	t.Run("a rename moves a folder with what is in it", func(t *testing.T) {
-		s := open(t)
-		s.must(s.Tree.MakeDirectory(s.ctx, folder, host.AccessInherited))
-		s.write(folder+`\file`, "x")
-		s.must(s.Tree.Rename(s.ctx, folder, Scratch+`\moved`))
-		is(s, "content", s.read(Scratch+`\moved\file`), "x")
-	})
-	t.Run("nothing cannot be renamed", func(t *testing.T) {
-		s := open(t)
-		s.fails(s.Tree.Rename(s.ctx, file, Scratch+`\second`), host.ErrNotExist)
-	})
+func directoryBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Tree.MakeDirectory", "a folder needs the one above it", func(s *suite) {
+			s.fails(s.Tree.MakeDirectory(s.ctx, folder+`\below`, host.AccessInherited), host.ErrNotExist)
+		}},
+		{"Tree.MakeDirectory", "making a folder that is there keeps what is in it", func(s *suite) {
+			s.mkdir(folder)
+			s.write(folder+`\file`, "x")
+			s.mkdir(strings.ToUpper(folder))
+			is(s, "content", s.read(folder+`\file`), "x")
+			is(s, "name", s.stat(folder).Name, "folder")
+		}},
+		{"Tree.MakeDirectory", "a folder cannot be made where a file is", func(s *suite) {
+			s.write(file, "x")
+			s.fails(s.Tree.MakeDirectory(s.ctx, file, host.AccessInherited), host.ErrExist)
+			is(s, "content", s.read(file), "x")
+		}},
+		{"Tree.MakeDirectory", "a folder for administrators is for nobody else", func(s *suite) {
+			s.must(s.Tree.MakeDirectory(s.ctx, folder, host.AccessAdministrators))
+			is(s, "access", s.stat(folder).Access, host.AccessAdministrators)
+		}},
+		{"Tree.MakeDirectory", "making a folder that is there sets who may use it, both ways", func(s *suite) {
+			s.mkdir(folder)
+			s.write(folder+`\file`, "x")
+			for _, access := range []host.Access{host.AccessInherited, host.AccessAdministrators, host.AccessInherited} {
+				s.must(s.Tree.MakeDirectory(s.ctx, folder, access))
+				is(s, "access", s.stat(folder).Access, access)
+			}
+			is(s, "content", s.read(folder+`\file`), "x")
+		}},
+	}
 }
 
-func testLinks(t *testing.T, open func(*testing.T) *suite) {
-	const target, link = Scratch + `\target`, Scratch + `\link`
+func renameBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Tree.Rename", "a rename moves a file onto another", func(s *suite) {
+			s.write(file, "new")
+			s.write(second, "old")
+			s.must(s.Tree.Rename(s.ctx, file, second))
+			is(s, "content", s.read(second), "new")
+			_, err := s.Files.Stat(s.ctx, file)
+			s.fails(err, host.ErrNotExist)
+		}},
+		{"Tree.Rename", "a rename moves a folder with what is in it", func(s *suite) {
+			s.mkdir(folder)
+			s.write(folder+`\file`, "x")
+			s.must(s.Tree.Rename(s.ctx, folder, Scratch+`\moved`))
+			is(s, "content", s.read(Scratch+`\moved\file`), "x")
+		}},
+		{"Tree.Rename", "a rename changes the case of a name", func(s *suite) {
+			s.write(file, "x")
+			s.must(s.Tree.Rename(s.ctx, file, Scratch+`\FILE`))
+			is(s, "name", s.stat(file).Name, "FILE")
+			is(s, "content", s.read(file), "x")
+		}},
+		{"Tree.Rename", "nothing cannot be renamed", func(s *suite) {
+			s.fails(s.Tree.Rename(s.ctx, file, second), host.ErrNotExist)
+		}},
+		{"Tree.Rename", "a folder that is there is not replaced", func(s *suite) {
+			s.write(file, "x")
+			s.mkdir(folder)
+			s.refused("rename", s.Tree.Rename(s.ctx, file, folder))
+			is(s, "content", s.read(file), "x")
+			is(s, "directory", s.stat(folder).Directory, true)
+		}},
+	}
+}
 
-	t.Run("a link is followed when it is read, and described as itself", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Links, "symbolic links")
-		s.write(target, "content")
-		s.must(s.Tree.Symlink(s.ctx, target, link))
-		is(s, "content", s.read(link), "content")
-		info, err := s.Files.Stat(s.ctx, link)
-		s.must(err)
-		is(s, "target", info.LinkTarget, target)
-	})
-	t.Run("a link to a folder is part of a path", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Links, "symbolic links")
-		s.must(s.Tree.MakeDirectory(s.ctx, target, host.AccessInherited))
-		s.must(s.Tree.Symlink(s.ctx, target, link))
-		s.write(link+`\file`, "x")
-		is(s, "content", s.read(target+`\file`), "x")
-	})
-	t.Run("a link is replaced, and removed without its target", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Links, "symbolic links")
-		s.write(target, "one")
-		s.write(target+"2", "two")
-		s.must(s.Tree.Symlink(s.ctx, target, link))
-		s.must(s.Tree.Symlink(s.ctx, target+"2", link))
-		is(s, "content", s.read(link), "two")
-		s.must(s.Files.Remove(s.ctx, link))
-		is(s, "content", s.read(target+"2"), "two")
-	})
-	t.Run("a write to a link replaces the link", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Links, "symbolic links")
-		s.write(target, "target")
-		s.must(s.Tree.Symlink(s.ctx, target, link))
-		s.write(link, "file")
-		is(s, "target", s.read(target), "target")
-	})
-	t.Run("a link that leads nowhere cannot be read", func(t *testing.T) {
-		s := open(t)
-		s.needs(s.can.Links, "symbolic links")
-		s.must(s.Tree.Symlink(s.ctx, target, link))
-		_, err := s.Files.Open(s.ctx, link)
-		s.fails(err, host.ErrNotExist)
-	})
+// symlink makes or replaces the suite's link. At the end it goes ahead of the folder that it is in.
+func (s *suite) symlink(target string) {
+	s.atEnd(func(ctx context.Context) error { return s.Files.Remove(ctx, link) })
+	s.must(s.Tree.Symlink(s.ctx, target, link))
+}
+
+func linkBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Tree.Symlink", "a link is followed when it is read, and described as itself", func(s *suite) {
+			s.write(target, "content")
+			s.symlink(target)
+			is(s, "content", s.read(link), "content")
+			is(s, "target", s.stat(link).LinkTarget, target)
+		}},
+		{"Tree.Symlink", "a link to a folder is part of a path", func(s *suite) {
+			s.mkdir(target)
+			s.symlink(target)
+			s.write(link+`\file`, "x")
+			is(s, "content", s.read(target+`\file`), "x")
+			is(s, "target", s.stat(link).LinkTarget, target)
+		}},
+		{"Tree.Symlink", "a link is replaced, and removed without its target", func(s *suite) {
+			s.write(target, "one")
+			s.write(target+"2", "two")
+			s.symlink(target)
+			s.symlink(target + "2")
+			is(s, "content", s.read(link), "two")
+			s.must(s.Files.Remove(s.ctx, link))
+			is(s, "content", s.read(target+"2"), "two")
+		}},
+		{"Tree.Symlink", "a link to a folder is replaced, and removed without what is in the folder", func(s *suite) {
+			s.mkdir(target)
+			s.write(target+`\file`, "one")
+			s.mkdir(folder)
+			s.symlink(target)
+			s.symlink(folder)
+			is(s, "target", s.stat(link).LinkTarget, folder)
+			s.symlink(target)
+			s.must(s.Files.Remove(s.ctx, link))
+			is(s, "content", s.read(target+`\file`), "one")
+		}},
+		{"Files.Write", "a write to a link replaces the link", func(s *suite) {
+			s.write(target, "target")
+			s.symlink(target)
+			s.write(link, "file")
+			is(s, "target", s.read(target), "target")
+			is(s, "link", s.read(link), "file")
+		}},
+		{"Files.Open", "a link that leads nowhere cannot be read", func(s *suite) {
+			s.symlink(target)
+			_, err := s.Files.Open(s.ctx, link)
+			s.fails(err, host.ErrNotExist)
+		}},
+		{"Files.Remove", "removing a folder does not follow the links in it", func(s *suite) {
+			s.mkdir(target)
+			s.write(target+`\file`, "x")
+			s.mkdir(folder)
+			s.must(s.Tree.Symlink(s.ctx, target, folder+`\link`))
+			s.must(s.Files.Remove(s.ctx, folder))
+			is(s, "content", s.read(target+`\file`), "x")
+		}},
+	}
 }

@@ -1,0 +1,117 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// defenderPath is the program of Microsoft Defender Antivirus on a fresh server.
+const defenderPath = `C:\Program Files\Windows Defender\` + host.DefenderProgram
+
+// defender is what Microsoft Defender Antivirus keeps. The machine's lock guards it.
+type defender struct {
+	exclusions []host.Exclusion
+	refuses    bool // changes
+	hides      bool // exclusions
+}
+
+// antivirus is host.Antivirus for one process.
+type antivirus struct{ p *Process }
+
+func (a antivirus) AtWork(ctx context.Context) (atWork bool, err error) {
+	err = a.p.do(ctx, "Antivirus", "AtWork", "", func(m *Machine) error { atWork = m.defenderAtWork(); return nil })
+	return atWork, err
+}
+
+func (m *Machine) defenderAtWork() bool {
+	return host.DefenderAtWork(m.query([]string{host.DefenderService}), m.processList())
+}
+
+func (a antivirus) Exclusions(ctx context.Context) (list []host.Exclusion, err error) {
+	err = a.p.do(ctx, "Antivirus", "Exclusions", "", func(m *Machine) error {
+		switch {
+		case !m.defenderAtWork():
+			return fmt.Errorf("read the exclusions: %w", host.ErrNoAntivirus)
+		case m.defender.hides:
+			return fmt.Errorf("read the exclusions: %w", host.ErrRefused)
+		}
+		list = slices.Clone(m.defender.exclusions)
+		return nil
+	})
+	return list, err
+}
+
+func (a antivirus) AddExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	return a.change(ctx, "AddExclusion", exclusion, func(d *defender, known bool) string {
+		if known {
+			return ""
+		}
+		d.exclusions = append(d.exclusions, exclusion)
+		return "exclude"
+	})
+}
+
+func (a antivirus) RemoveExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	return a.change(ctx, "RemoveExclusion", exclusion, func(d *defender, known bool) string {
+		if !known {
+			return ""
+		}
+		d.exclusions = slices.DeleteFunc(d.exclusions, exclusion.Is)
+		return "scan again"
+	})
+}
+
+// change changes the exclusions. What is done has a word for the journal, and none when there was nothing to do.
+func (a antivirus) change(ctx context.Context, method string, exclusion host.Exclusion, do func(d *defender, known bool) string) error {
+	return a.p.do(ctx, "Antivirus", method, exclusion.Value, func(m *Machine) error {
+		if err := m.admitsExclusion(exclusion); err != nil {
+			return fmt.Errorf("%s %s: %w", method, exclusion.Value, err)
+		}
+		if done := do(&m.defender, slices.ContainsFunc(m.defender.exclusions, exclusion.Is)); done != "" {
+			a.p.record(KindAntivirus, fmt.Sprintf("%s %s %s", done, strings.ToLower(string(exclusion.Kind)), exclusion.Value), 0)
+		}
+		return nil
+	})
+}
+
+func (m *Machine) admitsExclusion(exclusion host.Exclusion) error {
+	switch {
+	case exclusion.Value == "" || exclusion.Kind != host.ExcludeProcess && exclusion.Kind != host.ExcludePath:
+		return fmt.Errorf("%w (an exclusion of kind %q without a meaning)", errParameter, exclusion.Kind)
+	case !m.defenderAtWork():
+		return host.ErrNoAntivirus
+	case m.defender.refuses:
+		return host.ErrRefused
+	}
+	return nil
+}
+
+// Exclusions are what Microsoft Defender Antivirus does not scan, at work or not. They outlive reboots.
+func (m *Machine) Exclusions() []host.Exclusion {
+	m.lock()
+	defer m.unlock()
+	return slices.Clone(m.defender.exclusions)
+}
+
+// DefenderRefuses makes Defender refuse changes of its exclusions, as tamper protection does, until it is mended.
+func (m *Machine) DefenderRefuses() (mend func()) {
+	m.lock()
+	defer m.unlock()
+	m.defender.refuses = true
+	return func() {
+		m.lock()
+		defer m.unlock()
+		m.defender.refuses = false
+	}
+}
+
+// DefenderHidesExclusions makes Defender show its exclusions to nobody, as the policy HideExclusionsFromLocalAdmins does.
+func (m *Machine) DefenderHidesExclusions() {
+	m.lock()
+	defer m.unlock()
+	m.defender.hides = true
+}

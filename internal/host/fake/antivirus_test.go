@@ -1,0 +1,54 @@
+package fake
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// R-098
+func TestDefender(t *testing.T) {
+	excluded := host.Exclusion{Kind: host.ExcludeProcess, Value: `C:\k\containerd.exe`}
+	atWork := func(r *rig) bool {
+		r.Helper()
+		atWork, err := r.Antivirus.AtWork(r.ctx)
+		r.must(err)
+		return atWork
+	}
+	t.Run("is at work on a fresh server", func(t *testing.T) {
+		if !atWork(boot(t, nil)) {
+			t.Error("it is not")
+		}
+	})
+	t.Run("tells and changes nothing while it is stopped, but keeps its exclusions, also over a restart", func(t *testing.T) {
+		r := boot(t, nil)
+		r.must(r.Antivirus.AddExclusion(r.ctx, excluded))
+		r.must(r.Services.Stop(r.ctx, host.DefenderService))
+		if atWork(r) {
+			t.Error("it is at work")
+		}
+		_, err := r.Antivirus.Exclusions(r.ctx)
+		r.fails(err, host.ErrNoAntivirus)
+		r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrNoAntivirus)
+		r.fails(r.Antivirus.RemoveExclusion(r.ctx, excluded), host.ErrNoAntivirus)
+		before := r.BootID()
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.must(r.WaitFor(r.ctx, func(m *Machine) bool { return m.BootID() != before && m.Running() }))
+		list, err := r.Antivirus.Exclusions(r.ctx)
+		r.must(err)
+		if !slices.Contains(list, excluded) || !slices.Contains(r.Snapshot().Exclusions, excluded) {
+			t.Error(list)
+		}
+	})
+	t.Run("refuses changes and hides its exclusions when it is told to", func(t *testing.T) {
+		r := boot(t, nil)
+		mend := r.DefenderRefuses()
+		r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)
+		mend()
+		r.must(r.Antivirus.AddExclusion(r.ctx, excluded))
+		r.DefenderHidesExclusions()
+		_, err := r.Antivirus.Exclusions(r.ctx)
+		r.fails(err, host.ErrRefused)
+	})
+}

@@ -1,0 +1,81 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of their own use.
+const maxEventID = 1000
+
+// eventLog is host.EventLog for one process.
+type eventLog struct{ p *Process }
+
+func (l eventLog) Report(ctx context.Context, event host.Event) error {
+	return l.p.do(ctx, "EventLog", "Report", event.Source, func(m *Machine) error {
+		switch event.Level {
+		case host.EventInformation, host.EventWarning, host.EventError:
+		default:
+			return fmt.Errorf("report an event of %s: %w (level %q)", event.Source, errParameter, event.Level)
+		}
+		if event.Source == "" || event.ID < 1 || event.ID > maxEventID {
+			return fmt.Errorf("report event %d of %q: %w", event.ID, event.Source, errParameter)
+		}
+		m.events = append(m.events, event)
+		l.p.record(KindEvent, fmt.Sprintf("%s %s %d: %s", event.Source, event.Level, event.ID, event.Message), 0)
+		return nil
+	})
+}
+
+func (l eventLog) KnowsSource(ctx context.Context, source string) (known bool, err error) {
+	err = l.p.do(ctx, "EventLog", "KnowsSource", source, func(m *Machine) error {
+		_, known = m.eventSources[key(source)]
+		return nil
+	})
+	return known, err
+}
+
+func (l eventLog) AddSource(ctx context.Context, source string) error {
+	return l.p.do(ctx, "EventLog", "AddSource", source, func(m *Machine) error {
+		if source == "" {
+			return fmt.Errorf("add an event source: %w (it has no name)", errParameter)
+		}
+		if _, known := m.eventSources[key(source)]; !known {
+			m.eventSources[key(source)] = source
+			l.p.record(KindEventSource, "add "+source, 0)
+		}
+		return nil
+	})
+}
+
+func (l eventLog) RemoveSource(ctx context.Context, source string) error {
+	return l.p.do(ctx, "EventLog", "RemoveSource", source, func(m *Machine) error {
+		if _, known := m.eventSources[key(source)]; known {
+			delete(m.eventSources, key(source))
+			l.p.record(KindEventSource, "remove "+source, 0)
+		}
+		return nil
+	})
+}
+
+// Events are the entries of the event log that processes have written, oldest first. They outlive reboots.
+func (m *Machine) Events() []host.Event {
+	m.lock()
+	defer m.unlock()
+	return slices.Clone(m.events)
+}
+
+// newEventSources are the event sources of a fresh server that stand for all others, by key.
+func newEventSources() map[string]string {
+	sources := map[string]string{}
+	for _, name := range []string{"Application", "EventCreate", "VSS"} {
+		sources[key(name)] = name
+	}
+	return sources
+}
+
+func (m *Machine) eventSourceNames() []string { return slices.Sorted(maps.Values(m.eventSources)) }

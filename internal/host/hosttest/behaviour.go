@@ -1,0 +1,32 @@
+package hosttest
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// Behaviour is one promise of the contract.
+type Behaviour struct {
+	Operation string // the method that it is about: "Files.Write"
+	Sentence  string // what holds
+	check     func(*suite)
+}
+
+// ID names the behaviour.
+func (b Behaviour) ID() string { return b.Operation + ": " + b.Sentence }
+
+// Operations are all methods of all interfaces of host.Host, as "Files.Write", in the order of host.Host.
+func Operations() []string {
+	var names []string
+	for field := range reflect.TypeFor[host.Host]().Fields() {
+		var methods []string
+		for method := range field.Type.Methods() {
+			methods = append(methods, field.Name+"."+method.Name)
+		}
+		slices.Sort(methods)
+		names = append(names, methods...)
+	}
+	return names
+}

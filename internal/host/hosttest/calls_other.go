@@ -1,0 +1,162 @@
+package hosttest
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+type environmentCalls struct {
+	of host.Environment
+	*calls
+}
+
+func (w environmentCalls) Get(ctx context.Context) (map[string]string, error) {
+	w.note("Environment.Get")
+	return w.of.Get(ctx)
+}
+
+func (w environmentCalls) Set(ctx context.Context, name, value string) error {
+	w.note("Environment.Set")
+	return w.of.Set(ctx, name, value)
+}
+
+func (w environmentCalls) Unset(ctx context.Context, name string) error {
+	w.note("Environment.Unset")
+	return w.of.Unset(ctx, name)
+}
+
+type firewallCalls struct {
+	of host.Firewall
+	*calls
+}
+
+func (w firewallCalls) Rules(ctx context.Context) ([]host.FirewallRule, error) {
+	w.note("Firewall.Rules")
+	return w.of.Rules(ctx)
+}
+
+func (w firewallCalls) SetRule(ctx context.Context, rule host.FirewallRule) error {
+	w.note("Firewall.SetRule")
+	return w.of.SetRule(ctx, rule)
+}
+
+func (w firewallCalls) DeleteRule(ctx context.Context, name string) error {
+	w.note("Firewall.DeleteRule")
+	return w.of.DeleteRule(ctx, name)
+}
+
+type networksCalls struct {
+	of host.Networks
+	*calls
+}
+
+func (w networksCalls) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
+	w.note("Networks.Networks")
+	return w.of.Networks(ctx)
+}
+
+func (w networksCalls) DeleteNetwork(ctx context.Context, name string) error {
+	w.note("Networks.DeleteNetwork")
+	return w.of.DeleteNetwork(ctx, name)
+}
+
+func (w networksCalls) Endpoints(ctx context.Context) ([]host.HNSEndpoint, error) {
+	w.note("Networks.Endpoints")
+	return w.of.Endpoints(ctx)
+}
+
+func (w networksCalls) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
+	w.note("Networks.CreateEndpoint")
+	return w.of.CreateEndpoint(ctx, network, name)
+}
+
+func (w networksCalls) DeleteEndpoint(ctx context.Context, name string) error {
+	w.note("Networks.DeleteEndpoint")
+	return w.of.DeleteEndpoint(ctx, name)
+}
+
+type processesCalls struct {
+	of host.Processes
+	*calls
+}
+
+func (w processesCalls) List(ctx context.Context) ([]host.Process, error) {
+	w.note("Processes.List")
+	return w.of.List(ctx)
+}
+
+func (w processesCalls) Kill(ctx context.Context, pid int) error {
+	w.note("Processes.Kill")
+	return w.of.Kill(ctx, pid)
+}
+
+func (w processesCalls) Self() int {
+	w.note("Processes.Self")
+	return w.of.Self()
+}
+
+type probesCalls struct {
+	of host.Probes
+	*calls
+}
+
+func (w probesCalls) HTTPGet(ctx context.Context, url string) (status int, body string, err error) {
+	w.note("Probes.HTTPGet")
+	return w.of.HTTPGet(ctx, url)
+}
+
+func (w probesCalls) ContainerRuntime(ctx context.Context, endpoint string) (host.RuntimeStatus, error) {
+	w.note("Probes.ContainerRuntime")
+	return w.of.ContainerRuntime(ctx, endpoint)
+}
+
+type eventLogCalls struct {
+	of host.EventLog
+	*calls
+}
+
+func (w eventLogCalls) Report(ctx context.Context, event host.Event) error {
+	w.note("EventLog.Report")
+	return w.of.Report(ctx, event)
+}
+
+func (w eventLogCalls) KnowsSource(ctx context.Context, source string) (bool, error) {
+	w.note("EventLog.KnowsSource")
+	return w.of.KnowsSource(ctx, source)
+}
+
+func (w eventLogCalls) AddSource(ctx context.Context, source string) error {
+	w.note("EventLog.AddSource")
+	return w.of.AddSource(ctx, source)
+}
+
+func (w eventLogCalls) RemoveSource(ctx context.Context, source string) error {
+	w.note("EventLog.RemoveSource")
+	return w.of.RemoveSource(ctx, source)
+}
+
+type antivirusCalls struct {
+	of host.Antivirus
+	*calls
+}
+
+func (w antivirusCalls) AtWork(ctx context.Context) (bool, error) {
+	w.note("Antivirus.AtWork")
+	return w.of.AtWork(ctx)
+}
+
+func (w antivirusCalls) Exclusions(ctx context.Context) ([]host.Exclusion, error) {
+	w.note("Antivirus.Exclusions")
+	return w.of.Exclusions(ctx)
+}
+
+func (w antivirusCalls) AddExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	w.note("Antivirus.AddExclusion")
+	return w.of.AddExclusion(ctx, exclusion)
+}
+
+func (w antivirusCalls) RemoveExclusion(ctx context.Context, exclusion host.Exclusion) error {
+	w.note("Antivirus.RemoveExclusion")
+	return w.of.RemoveExclusion(ctx, exclusion)
+}

@@ -1,0 +1,75 @@
+package hosttest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// cancelBehaviours: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that gets it wrong
+// would restart the machine.
+func cancelBehaviours() []Behaviour {
+	const sentence = "an operation whose context is done does nothing"
+	calls := []struct {
+		operation string
+		call      func(s *suite, ctx context.Context) error
+	}{
+		{"System.SetHostName", func(s *suite, ctx context.Context) error { return s.System.SetHostName(ctx, "wmco-contract") }},
+		{"Features.Enable", func(s *suite, ctx context.Context) error { return s.Features.Enable(ctx, quickFeature) }},
+		{"Services.Configure", func(s *suite, ctx context.Context) error { return s.Services.Configure(ctx, s.idle(serviceOne)) }},
+		{"Services.Start", func(s *suite, ctx context.Context) error {
+			s.configure(s.idle(serviceOne))
+			return s.Services.Start(ctx, serviceOne)
+		}},
+		{"Services.Stop", func(s *suite, ctx context.Context) error {
+			s.start(s.idle(serviceOne))
+			return s.Services.Stop(ctx, serviceOne)
+		}},
+		{"Services.Delete", func(s *suite, ctx context.Context) error {
+			s.configure(s.idle(serviceOne))
+			return s.Services.Delete(ctx, serviceOne)
+		}},
+		{"Files.Write", func(s *suite, ctx context.Context) error {
+			return s.Files.Write(ctx, file, strings.NewReader("x"), host.WriteOptions{})
+		}},
+		{"Files.Remove", func(s *suite, ctx context.Context) error { return s.Files.Remove(ctx, Scratch) }},
+		{"Tree.MakeDirectory", func(s *suite, ctx context.Context) error {
+			return s.Tree.MakeDirectory(ctx, folder, host.AccessInherited)
+		}},
+		{"Environment.Set", func(s *suite, ctx context.Context) error { return s.Environment.Set(ctx, variable, "x") }},
+		{"Firewall.SetRule", func(s *suite, ctx context.Context) error { return s.Firewall.SetRule(ctx, firewallRule()) }},
+		{"Processes.Kill", func(s *suite, ctx context.Context) error {
+			return s.Processes.Kill(ctx, s.start(s.idle(serviceOne)).PID)
+		}},
+	}
+	behaviours := make([]Behaviour, 0, len(calls))
+	for _, each := range calls {
+		behaviours = append(behaviours, Behaviour{each.operation, sentence, func(s *suite) {
+			ctx, cancel := context.WithCancel(s.ctx)
+			cancel()
+			s.fails(each.call(s, ctx), context.Canceled)
+			s.untouched(each.operation)
+		}})
+	}
+	return behaviours
+}
+
+// untouched looks at what the operation would have changed.
+func (s *suite) untouched(operation string) {
+	services, err := s.Services.Query(s.ctx, serviceOne)
+	s.must(err)
+	state := host.ServiceState("")
+	if len(services) == 1 {
+		state = services[0].State
+	}
+	want := map[string]host.ServiceState{
+		"Services.Start": host.ServiceStopped, "Services.Delete": host.ServiceStopped,
+		"Services.Stop": host.ServiceRunning, "Processes.Kill": host.ServiceRunning,
+	}
+	is(s, "state of the service", state, want[operation])
+	entries, err := s.Files.ReadDir(s.ctx, Scratch)
+	s.must(err)
+	is(s, "entries", len(entries), 0)
+	is(s, "variables", len(s.variables()), 0)
+}

@@ -1,0 +1,194 @@
+package hosttest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+func allBehaviours() []Behaviour { return append(Behaviours(), RebootBehaviours()...) }
+
+// With the check of each behaviour that it called its own method, this is: every method is called.
+func TestEveryMethodHasABehaviour(t *testing.T) {
+	operations := Operations()
+	if len(operations) < 30 || !slices.Contains(operations, "Files.Write") || !slices.Contains(operations, "Processes.Self") {
+		t.Fatalf("operations of a host: %v", operations)
+	}
+	covered := map[string]bool{}
+	for _, b := range allBehaviours() {
+		covered[b.Operation] = true
+		if !slices.Contains(operations, b.Operation) {
+			t.Errorf("%q is about %s, which is no method of a host", b.Sentence, b.Operation)
+		}
+	}
+	for _, operation := range operations {
+		if !covered[operation] {
+			t.Errorf("no behaviour is about %s", operation)
+		}
+	}
+}
+
+func TestEveryBehaviourHasAnIdentityOfItsOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range allBehaviours() {
+		if seen[b.ID()] {
+			t.Errorf("twice: %s", b.ID())
+		}
+		seen[b.ID()] = true
+		if b.Sentence == "" || strings.ContainsAny(b.Sentence, "|/\n") {
+			t.Errorf("the sentence of %s does not fit into a table and a test's name", b.ID())
+		}
+	}
+}
+
+// Every interface of a host is wrapped; a forgotten one would be the same after as before.
+func TestEveryInterfaceIsRecorded(t *testing.T) {
+	recorded := reflect.ValueOf((&calls{}).record(host.Host{}))
+	for i := range recorded.NumField() {
+		if recorded.Field(i).IsNil() {
+			t.Errorf("calls of %s are not recorded", recorded.Type().Field(i).Name)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	holds, fails, absent := outcome{}, outcome{failures: []string{"a.go:1: wrong"}}, outcome{absent: "no feature"}
+	for name, test := range map[string]struct {
+		where    Environment
+		outcome  outcome
+		mark     Mark
+		standing Standing
+		words    string
+	}{
+		"what holds in memory is simulated":              {Fake, holds, Mark{}, Simulated, ""},
+		"what holds under Wine is proven":                {Wine, holds, Mark{}, Proven, ""},
+		"what holds on the lab's replacement is no more": {Wine, holds, Mark{Standing: StandIn, Reason: "a DLL"}, StandIn, ""},
+		"what fails fails":                               {Wine, fails, Mark{}, Failed, "a.go:1: wrong"},
+		"what fails on a replacement fails":              {Wine, fails, Mark{Standing: StandIn, Reason: "a DLL"}, Failed, "a.go:1: wrong"},
+		"what is missing as declared is not shown":       {Wine, fails, Mark{Standing: FakeOnly, Reason: "none"}, FakeOnly, "NOT SHOWN HERE"},
+		"what differs as declared is not shown":          {Wine, fails, Mark{Standing: Differs, Reason: "odd"}, Differs, "NOT SHOWN HERE"},
+		"what works though declared as missing says so":  {Wine, holds, Mark{Standing: FakeOnly, Reason: "none"}, Failed, "take its mark away"},
+		"what works though it is to differ says so":      {Wine, holds, Mark{Standing: Differs, Reason: "odd"}, Failed, "take its mark away"},
+		"what the machine lacks was not run":             {Windows, absent, Mark{}, NotRun, "NOT RUN ON THIS MACHINE: no feature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			standing, _, words := judge(test.where, test.outcome, test.mark)
+			if standing != test.standing || !strings.Contains(words, test.words) {
+				t.Errorf("got %q (%s), want %q (%s)", standing, words, test.standing, test.words)
+			}
+		})
+	}
+}
+
+func TestCheckMarks(t *testing.T) {
+	good := Mark{Of: "Files.Write", Standing: FakeOnly, Reason: "none"}
+	for name, test := range map[string]struct {
+		marks []Mark
+		want  string
+	}{
+		"an operation and a behaviour may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed", Differs, "odd"}}, ""},
+		"a mark of nothing":                          {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behaviour"},
+		"a mark twice":                               {[]Mark{good, good}, "two marks"},
+		"a mark without a reason":                    {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
+		"nothing is proven by declaration":           {[]Mark{{"Files.Write", Proven, "trust me"}}, "can be declared"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := CheckMarks(test.marks)
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestTheMarkOfABehaviourGoesBeforeThatOfItsOperation(t *testing.T) {
+	b := Behaviour{Operation: "Files.Write", Sentence: "x"}
+	marks := []Mark{{"Files.Write: x", Differs, "this"}, {"Files.Write", FakeOnly, "all"}, {"Files.Open", FakeOnly, "other"}}
+	if got, ok := markOf(b, marks); !ok || got.Reason != "this" {
+		t.Errorf("got %v", got)
+	}
+	if _, ok := markOf(Behaviour{Operation: "Files.Stat"}, marks); ok {
+		t.Error("a behaviour without a mark has one")
+	}
+}
+
+// A behaviour may panic, or hang in a call that heeds no context; the suite goes on.
+func TestAPartOfABehaviourIsProtected(t *testing.T) {
+	t.Run("a panic is a failure", func(t *testing.T) {
+		s := &suite{ctx: t.Context()}
+		s.protect(func() { panic("broken") })
+		if got := s.outcome(); len(got.failures) != 1 || !strings.Contains(got.failures[0], "panic: broken") {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("the first fatal failure ends it", func(t *testing.T) {
+		s := &suite{ctx: t.Context()}
+		s.protect(func() { s.Errorf("one"); s.Fatalf("two"); s.Errorf("three") })
+		if got := s.outcome(); len(got.failures) != 2 || !strings.HasPrefix(got.failures[1], "hosttest_test.go:") {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("what the machine lacks is no failure", func(t *testing.T) {
+		s := &suite{ctx: t.Context()}
+		s.protect(func() { s.must(ErrNotRun) })
+		if got := s.outcome(); len(got.failures) != 0 || got.absent == "" || got.holds() {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("one that waits for its context ends with it", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		s := &suite{ctx: ctx}
+		s.protect(func() { s.eventually("never", func() bool { return false }) })
+		if got := s.outcome(); len(got.failures) != 1 {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestReport(t *testing.T) {
+	one, two := Behaviour{Operation: "A.B", Sentence: "one"}, Behaviour{Operation: "A.B", Sentence: "two"}
+	var first, second Report
+	first.add(one, Proven, "")
+	first.add(two, NotRun, "not asked for")
+	second.add(two, Proven, "")
+
+	merged := first.Merge(second)
+	if merged.Of(two.ID()).Result != Proven || merged.Of(one.ID()).Result != Proven || first.Of(two.ID()).Result != NotRun {
+		t.Errorf("merged: %v, first: %v", merged, first)
+	}
+	if got := merged.Merge(first); got.Of(two.ID()).Result != Proven {
+		t.Errorf("what a later run did not run is forgotten: %v", got)
+	}
+	if got := first.Of("none"); got.Result != NotRun {
+		t.Errorf("what was never run is %v", got)
+	}
+	if got := first.Difference(merged); !slices.Equal(got, []string{"A.B: two: not run (not asked for), now proven"}) {
+		t.Errorf("difference: %q", got)
+	}
+	if got := second.Difference(merged); !slices.Equal(got, []string{"A.B: one: new, proven"}) {
+		t.Errorf("difference: %q", got)
+	}
+
+	path := filepath.Join(t.TempDir(), "report.json")
+	if err := merged.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadReport(os.DirFS(filepath.Dir(path)), "report.json")
+	if err != nil || !reflect.DeepEqual(read, merged) {
+		t.Errorf("read %v, %v", read, err)
+	}
+	if err := os.WriteFile(path, []byte(`{"shape": 1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadReport(os.DirFS(filepath.Dir(path)), "report.json"); err == nil {
+		t.Error("something else was read as a report")
+	}
+}

@@ -1,0 +1,78 @@
+package hosttest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNotRun means that a behaviour needs something that this very machine does not have, say a feature. It is no failure.
+var ErrNotRun = errors.New("not run on this machine")
+
+// Environment is where the suite runs.
+type Environment string
+
+// Environments.
+const (
+	Fake    Environment = "fake"    // the machine in memory
+	Wine    Environment = "wine"    // the lab's test hosts
+	Windows Environment = "windows" // a real Windows Server
+)
+
+// Standing is what the suite has shown of a behaviour in an environment.
+type Standing string
+
+// Standings. The first three are of behaviours that hold.
+const (
+	Simulated Standing = "simulated" // it holds on the machine in memory
+	Proven    Standing = "proven"    // it holds, by the environment's own code
+	StandIn   Standing = "stand-in"  // it holds, but on the lab's replacement of a part of Windows
+	FakeOnly  Standing = "fake only" // the environment lacks it
+	Differs   Standing = "differs"   // the environment has it, and behaves otherwise than Windows
+	NotRun    Standing = "not run"
+	Failed    Standing = "failed"
+)
+
+// Mark declares what an environment shows of one behaviour or of all of an operation.
+type Mark struct {
+	Of       string   // a Behaviour's ID, or an operation: "Files.Write"
+	Standing Standing // StandIn, FakeOnly or Differs
+	Reason   string   // what stands in, what is missing, how it differs
+}
+
+func (m Mark) of(b Behaviour) bool { return m.Of == b.Operation || m.Of == b.ID() }
+
+// markOf is the mark of a behaviour; one of its own goes before one of its operation.
+func markOf(b Behaviour, marks []Mark) (found Mark, marked bool) {
+	for _, m := range marks {
+		if m.of(b) && len(m.Of) > len(found.Of) {
+			found, marked = m, true
+		}
+	}
+	return found, marked
+}
+
+// CheckMarks finds marks that say nothing: of no behaviour, of a wrong standing, without a reason, double.
+func CheckMarks(marks []Mark) error {
+	all := append(Behaviours(), RebootBehaviours()...)
+	var wrong []error
+	seen := map[string]bool{}
+	for _, m := range marks {
+		used := false
+		for _, b := range all {
+			used = used || m.of(b)
+		}
+		switch {
+		case !used:
+			wrong = append(wrong, fmt.Errorf("the mark of %q is of no behaviour: take it away or mend its name", m.Of))
+		case seen[m.Of]:
+			wrong = append(wrong, fmt.Errorf("%q has two marks", m.Of))
+		case m.Standing != StandIn && m.Standing != FakeOnly && m.Standing != Differs:
+			wrong = append(wrong, fmt.Errorf("the mark of %q: %q is nothing that can be declared", m.Of, m.Standing))
+		case strings.TrimSpace(m.Reason) == "" || strings.ContainsAny(m.Reason, "\n|"):
+			wrong = append(wrong, fmt.Errorf("the mark of %q needs a reason, in one line without |", m.Of))
+		}
+		seen[m.Of] = true
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,177 @@
+package hosttest
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+func firewallRule() host.FirewallRule {
+	return host.FirewallRule{Name: ruleName, DisplayName: "Contract test", Protocol: "TCP", LocalPort: 47001, Enabled: true, Allow: true}
+}
+
+func (s *suite) rules() (ours, others []host.FirewallRule) {
+	all, err := s.Firewall.Rules(s.ctx)
+	s.must(err)
+	for _, rule := range all {
+		if rule.Name == ruleName {
+			ours = append(ours, rule)
+		} else {
+			others = append(others, rule)
+		}
+	}
+	return ours, others
+}
+
+// setRule sets a rule of the suite and takes it away at the end.
+func (s *suite) setRule(rule host.FirewallRule) {
+	s.atEnd(func(ctx context.Context) error { return s.Firewall.DeleteRule(ctx, rule.Name) })
+	s.must(s.Firewall.SetRule(s.ctx, rule))
+}
+
+func firewallBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Firewall.Rules", "the rules of Windows are listed", func(s *suite) {
+			_, others := s.rules()
+			is(s, "there are some", len(others) > 0, true)
+			is(s, "the first has a name", others[0].Name != "", true)
+		}},
+		{"Firewall.SetRule", "a rule is what it was set to be, also when it is set anew", func(s *suite) {
+			_, before := s.rules()
+			blocking, off, datagrams := firewallRule(), firewallRule(), firewallRule()
+			blocking.Allow = false
+			off.Enabled, off.LocalPort = false, 47002
+			datagrams.Protocol, datagrams.DisplayName = "UDP", "Another name"
+			for _, rule := range []host.FirewallRule{firewallRule(), blocking, off, datagrams} {
+				s.setRule(rule)
+				if ours, _ := s.rules(); !slices.Equal(ours, []host.FirewallRule{rule}) {
+					s.Errorf("got %+v, want %+v", ours, rule)
+				}
+			}
+			_, after := s.rules()
+			is(s, "other rules", len(after), len(before))
+		}},
+		{"Firewall.SetRule", "a rule that no firewall can have is refused", func(s *suite) {
+			noName, noPort, noProtocol := firewallRule(), firewallRule(), firewallRule()
+			noName.Name, noPort.LocalPort, noProtocol.Protocol = "", 65536, "SMTP"
+			for _, rule := range []host.FirewallRule{noName, noPort, noProtocol} {
+				s.refused("setting it", s.Firewall.SetRule(s.ctx, rule))
+			}
+			ours, _ := s.rules()
+			is(s, "rules", len(ours), 0)
+		}},
+		{"Firewall.DeleteRule", "a deleted rule is gone", func(s *suite) {
+			s.setRule(firewallRule())
+			s.must(s.Firewall.DeleteRule(s.ctx, ruleName))
+			ours, _ := s.rules()
+			is(s, "rules", len(ours), 0)
+		}},
+		{"Firewall.DeleteRule", "what is not there cannot be deleted", func(s *suite) {
+			s.fails(s.Firewall.DeleteRule(s.ctx, ruleName), host.ErrNotExist)
+		}},
+	}
+}
+
+// network makes an HNS network and takes it away at the end.
+func (s *suite) network() host.HNSNetwork {
+	network := host.HNSNetwork{Name: networkName, Type: "NAT", Subnet: "10.213.77.0/24"}
+	if s.machine.CreateNetwork == nil {
+		s.notHere("the suite cannot make an HNS network here")
+	}
+	s.must(s.machine.CreateNetwork(s.ctx, network))
+	s.atEnd(func(ctx context.Context) error { return s.Networks.DeleteNetwork(ctx, networkName) })
+	return network
+}
+
+func (s *suite) endpoints() []host.HNSEndpoint {
+	all, err := s.Networks.Endpoints(s.ctx)
+	s.must(err)
+	return slices.DeleteFunc(all, func(e host.HNSEndpoint) bool { return e.Network != networkName })
+}
+
+func networkBehaviours() []Behaviour {
+	listed := func(s *suite) []host.HNSNetwork {
+		all, err := s.Networks.Networks(s.ctx)
+		s.must(err)
+		return slices.DeleteFunc(all, func(n host.HNSNetwork) bool { return n.Name != networkName })
+	}
+	return []Behaviour{
+		{"Networks.Networks", "a network is listed with its kind and its subnet", func(s *suite) {
+			want := s.network()
+			if got := listed(s); !slices.Equal(got, []host.HNSNetwork{want}) {
+				s.Errorf("got %+v, want %+v", got, want)
+			}
+		}},
+		{"Networks.DeleteNetwork", "a deleted network is gone with its endpoints", func(s *suite) {
+			s.network()
+			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a")
+			s.must(err)
+			s.must(s.Networks.DeleteNetwork(s.ctx, networkName))
+			is(s, "networks", len(listed(s)), 0)
+			is(s, "endpoints", len(s.endpoints()), 0)
+		}},
+		{"Networks.DeleteNetwork", "what is not there cannot be deleted", func(s *suite) {
+			s.network()
+			s.fails(s.Networks.DeleteNetwork(s.ctx, networkName+"-none"), host.ErrNotExist)
+			is(s, "networks", len(listed(s)), 1)
+		}},
+	}
+}
+
+func endpointBehaviours() []Behaviour {
+	create := func(s *suite, name string) host.HNSEndpoint {
+		made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name)
+		s.must(err)
+		return made
+	}
+	return []Behaviour{
+		{"Networks.CreateEndpoint", "endpoints have free addresses of their network, each its own", func(s *suite) {
+			subnet := netip.MustParsePrefix(s.network().Subnet)
+			a, b := create(s, "wmco-contract-a"), create(s, "wmco-contract-b")
+			for _, made := range []host.HNSEndpoint{a, b} {
+				address, err := netip.ParseAddr(made.Address)
+				s.must(err)
+				is(s, "network", made.Network, networkName)
+				is(s, "has an address of the network", subnet.Contains(address), true)
+			}
+			is(s, "they differ", a.Address != b.Address, true)
+		}},
+		{"Networks.CreateEndpoint", "an endpoint needs a network that is there", func(s *suite) {
+			s.network()
+			_, err := s.Networks.CreateEndpoint(s.ctx, networkName+"-none", "wmco-contract-a")
+			s.fails(err, host.ErrNotExist)
+		}},
+		{"Networks.CreateEndpoint", "a second endpoint of the same name is refused", func(s *suite) {
+			s.network()
+			create(s, "wmco-contract-a")
+			_, err := s.Networks.CreateEndpoint(s.ctx, networkName, "wmco-contract-a")
+			s.fails(err, host.ErrExist)
+			is(s, "endpoints", len(s.endpoints()), 1)
+		}},
+		{"Networks.Endpoints", "an endpoint is listed as it was made", func(s *suite) {
+			s.network()
+			is(s, "endpoints before", len(s.endpoints()), 0)
+			made := create(s, "wmco-contract-a")
+			if got := s.endpoints(); !slices.Equal(got, []host.HNSEndpoint{made}) {
+				s.Errorf("got %+v, want %+v", got, made)
+			}
+		}},
+		{"Networks.DeleteEndpoint", "a deleted endpoint is gone, and only it", func(s *suite) {
+			s.network()
+			create(s, "wmco-contract-a")
+			kept := create(s, "wmco-contract-b")
+			s.must(s.Networks.DeleteEndpoint(s.ctx, "wmco-contract-a"))
+			if got := s.endpoints(); !slices.Equal(got, []host.HNSEndpoint{kept}) {
+				s.Errorf("got %+v, want %+v", got, kept)
+			}
+		}},
+		{"Networks.DeleteEndpoint", "what is not there cannot be deleted", func(s *suite) {
+			s.network()
+			create(s, "wmco-contract-a")
+			s.fails(s.Networks.DeleteEndpoint(s.ctx, "wmco-contract-none"), host.ErrNotExist)
+			is(s, "endpoints", len(s.endpoints()), 1)
+		}},
+	}
+}

@@ -1,0 +1,83 @@
+package hosttest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// processes are the running processes by their ID.
+func (s *suite) processes() map[int]host.Process {
+	all, err := s.Processes.List(s.ctx)
+	s.must(err)
+	byID := map[int]host.Process{}
+	for _, p := range all {
+		byID[p.PID] = p
+	}
+	return byID
+}
+
+// child is the process that one has started.
+func (s *suite) child(parent int) (found host.Process) {
+	s.eventually("a child of its own", func() bool {
+		for _, p := range s.processes() {
+			// The table still names a parent that is gone, whose ID another process may have.
+			if p.Parent == parent && p.PID != parent && strings.EqualFold(p.Path, s.machine.Programs.Idle[0]) {
+				found = p
+				return true
+			}
+		}
+		return false
+	})
+	s.atEnd(func(ctx context.Context) error { return s.Processes.Kill(ctx, found.PID) })
+	return found
+}
+
+func (s *suite) startParent() (parent int, child host.Process) {
+	config := s.idle(serviceOne)
+	config.CommandLine = host.CommandLine(s.program(s.machine.Programs.Parent)...)
+	parent = s.start(config).PID
+	return parent, s.child(parent)
+}
+
+func processBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Processes.Self", "the caller is in the list", func(s *suite) {
+			self := s.Processes.Self()
+			if _, there := s.processes()[self]; !there {
+				s.Errorf("process %d is missing", self)
+			}
+		}},
+		{"Processes.List", "the process of a service is in the list, with name and path", func(s *suite) {
+			pid := s.start(s.idle(serviceOne)).PID
+			p, there := s.processes()[pid]
+			is(s, "there", there, true)
+			program := s.machine.Programs.Idle[0]
+			is(s, "path", strings.ToLower(p.Path), strings.ToLower(program))
+			is(s, "name", strings.ToLower(p.Name), strings.ToLower(program[strings.LastIndexByte(program, '\\')+1:]))
+		}},
+		{"Processes.List", "a process names the one that started it", func(s *suite) {
+			parent, child := s.startParent()
+			is(s, "parent", child.Parent, parent)
+		}},
+		{"Processes.Kill", "a killed process is gone, and killing nothing is no error", func(s *suite) {
+			pid := s.start(s.idle(serviceOne)).PID
+			for range 2 {
+				s.must(s.Processes.Kill(s.ctx, pid))
+				_, there := s.processes()[pid]
+				is(s, "still there", there, false)
+			}
+		}},
+		{"Processes.Kill", "a process outlives the one that started it", func(s *suite) {
+			parent, child := s.startParent()
+			s.must(s.Processes.Kill(s.ctx, parent))
+			p, there := s.processes()[child.PID]
+			is(s, "still there", there, true)
+			is(s, "path", p.Path, child.Path)
+			s.must(s.Processes.Kill(s.ctx, child.PID))
+			_, there = s.processes()[child.PID]
+			is(s, "still there after its own end", there, false)
+		}},
+	}
+}

@@ -1,0 +1,105 @@
+package hosttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// Report is what the suite showed in an environment. It holds no times and no names of machines: run twice, it is the same.
+type Report struct {
+	Environment Environment `json:"environment"`
+	System      string      `json:"system"` // "Windows Server 2022 Datacenter, 10.0.20348.681"
+	Results     []Result    `json:"results"`
+}
+
+// Result is what it showed of one behaviour.
+type Result struct {
+	Operation string   `json:"operation"`
+	Behaviour string   `json:"behaviour"` // the sentence
+	Result    Standing `json:"result"`
+	Reason    string   `json:"reason,omitempty"`
+}
+
+// ID is that of the behaviour.
+func (r Result) ID() string { return r.Operation + ": " + r.Behaviour }
+
+func (r *Report) add(b Behaviour, standing Standing, reason string) {
+	r.Results = append(r.Results, Result{Operation: b.Operation, Behaviour: b.Sentence, Result: standing, Reason: reason})
+}
+
+// Of is the result of the behaviour with this ID; NotRun when there is none.
+func (r Report) Of(id string) Result {
+	for _, result := range r.Results {
+		if result.ID() == id {
+			return result
+		}
+	}
+	return Result{Result: NotRun}
+}
+
+// Merge returns the report with the results of a later run on the same machine in their places. What the later run did not run stays.
+func (r Report) Merge(later Report) Report {
+	merged := r
+	merged.Results = slices.Clone(r.Results)
+	for _, result := range later.Results {
+		i := slices.IndexFunc(merged.Results, func(known Result) bool { return known.ID() == result.ID() })
+		switch {
+		case i < 0:
+			merged.Results = append(merged.Results, result)
+		case result.Result != NotRun:
+			merged.Results[i] = result
+		}
+	}
+	return merged
+}
+
+// Difference tells how two reports differ in their results, one line for each behaviour.
+func (r Report) Difference(other Report) []string {
+	var lines []string
+	for _, result := range r.Results {
+		if now := other.Of(result.ID()); now.Result != result.Result || now.Reason != result.Reason {
+			lines = append(lines, fmt.Sprintf("%s: %s, now %s", result.ID(), result.words(), now.words()))
+		}
+	}
+	for _, result := range other.Results {
+		if !slices.ContainsFunc(r.Results, func(known Result) bool { return known.ID() == result.ID() }) {
+			lines = append(lines, fmt.Sprintf("%s: new, %s", result.ID(), result.words()))
+		}
+	}
+	return lines
+}
+
+func (r Result) words() string {
+	if r.Reason == "" {
+		return string(r.Result)
+	}
+	return fmt.Sprintf("%s (%s)", r.Result, r.Reason)
+}
+
+// ReadReport reads a report from a file.
+func ReadReport(files fs.FS, name string) (Report, error) {
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		return Report{}, err
+	}
+	var r Report
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		return Report{}, fmt.Errorf("%s is no report of the contract suite: %w", name, err)
+	}
+	return r, nil
+}
+
+// Write writes the report to a file.
+func (r Report) Write(path string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}

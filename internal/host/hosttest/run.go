@@ -1,0 +1,177 @@
+package hosttest
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+const (
+	// allowance is the time for a behaviour that must hold.
+	allowance = 3 * time.Minute
+	// trial is the time for one that is declared not to hold; calls that hang are a way of not holding.
+	trial = 10 * time.Second
+	// grace is how long a call may go on after its context is done.
+	grace = 10 * time.Second
+)
+
+// Run runs the suite, each behaviour as a test of its own, and returns what it showed.
+func Run(t *testing.T, subject Subject) Report {
+	t.Helper()
+	report := subject.run(t, Behaviours(), true)
+	for _, b := range RebootBehaviours() {
+		report.add(b, NotRun, "needs a reboot, which has to be asked for")
+	}
+	return report
+}
+
+// run runs some behaviours, each on a clean machine if fresh.
+func (s Subject) run(t *testing.T, behaviours []Behaviour, fresh bool) Report {
+	t.Helper()
+	if err := CheckMarks(s.Marks); err != nil {
+		t.Error(err)
+	}
+	report := Report{Environment: s.Environment}
+	for _, b := range behaviours {
+		mark, marked := markOf(b, s.Marks)
+		standing, reason := Failed, ""
+		t.Run(strings.ReplaceAll(b.Operation, ".", "/")+"/"+b.Sentence, func(t *testing.T) {
+			machine := s.Open(t)
+			limit := allowance
+			if marked && mark.Standing != StandIn {
+				limit = trial
+			}
+			outcome := attempt(t.Context(), b, machine, limit, fresh)
+			if report.System == "" {
+				report.System = describe(t.Context(), machine.Host)
+			}
+			var words string
+			standing, reason, words = judge(s.Environment, outcome, mark)
+			switch {
+			case standing == Failed:
+				t.Error(words)
+			case words != "":
+				t.Skip(words)
+			}
+		})
+		report.add(b, standing, reason)
+	}
+	return report
+}
+
+// describe is the machine in a few words.
+func describe(ctx context.Context, h host.Host) string {
+	info, err := h.System.Info(ctx)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s.%d", info.Product, info.Version, info.Revision)
+}
+
+// outcome is what became of one behaviour.
+type outcome struct {
+	failures []string // empty: it holds
+	absent   string
+}
+
+func (o outcome) holds() bool { return len(o.failures) == 0 && o.absent == "" }
+
+// judge tells what the outcome of a behaviour means where it has this mark (the zero Mark: none). Words are for whoever runs the
+// suite: why it failed, or what was not shown.
+func judge(where Environment, o outcome, m Mark) (standing Standing, reason, words string) {
+	missing := m.Standing == FakeOnly || m.Standing == Differs
+	switch {
+	case o.absent != "" && !missing:
+		return NotRun, o.absent, "NOT RUN ON THIS MACHINE: " + o.absent
+	case missing && o.holds():
+		return Failed, "declared as " + string(m.Standing) + ", but it works",
+			fmt.Sprintf("this works here, but is declared as %q (%s): take its mark away", m.Standing, m.Reason)
+	case missing:
+		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Standing, m.Reason)}, o.failures...)
+		return m.Standing, m.Reason, strings.Join(append(shown, o.absent), "\n")
+	case len(o.failures) > 0:
+		first, _, _ := strings.Cut(o.failures[0], "\n")
+		return Failed, strings.ReplaceAll(first, "|", "/"), strings.Join(o.failures, "\n")
+	case m.Standing == StandIn:
+		return StandIn, m.Reason, ""
+	case where == Fake:
+		return Simulated, "", ""
+	}
+	return Proven, "", ""
+}
+
+// attempt runs one behaviour on a clean machine and cleans up after it. Without fresh it goes on with what an earlier half left.
+func attempt(ctx context.Context, b Behaviour, machine Machine, limit time.Duration, fresh bool) outcome {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if !fresh {
+		s := &suite{Host: machine.Host, machine: machine, ctx: ctx}
+		s.protect(func() { b.check(s) })
+		return s.outcome()
+	}
+	called := &calls{}
+	s := &suite{Host: called.record(machine.Host), machine: machine, ctx: ctx}
+	if err := prepare(ctx, machine.Host); err != nil {
+		return outcome{failures: []string{err.Error()}}
+	}
+	s.protect(func() { b.check(s) })
+	called.stop()
+	if !called.made(b.Operation) && s.outcome().holds() {
+		s.Errorf("it never called %s", b.Operation)
+	}
+	s.Host = machine.Host
+	// The test's own context may be done already.
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), allowance)
+	defer cancel()
+	if err := s.clean(ctx); err != nil {
+		s.Errorf("clean up after: %v", err)
+	}
+	return s.outcome()
+}
+
+// prepare makes the machine as every behaviour wants to find it.
+func prepare(ctx context.Context, h host.Host) error {
+	if err := (&suite{Host: h}).clean(ctx); err != nil {
+		return fmt.Errorf("clean up before: %w", err)
+	}
+	return h.Tree.MakeDirectory(ctx, Scratch, host.AccessInherited)
+}
+
+// protect runs a part of a behaviour, which may end by Fatalf, panic, or hang in a call that heeds no context.
+func (s *suite) protect(part func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if problem := recover(); problem != nil {
+				s.Errorf("panic: %v\n%s", problem, debug.Stack())
+			}
+		}()
+		part()
+	}()
+	select {
+	case <-done:
+		return
+	case <-s.ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		s.Errorf("it hangs: not done %s after its context", grace)
+	}
+}
+
+// outcome is what has become of the behaviour so far.
+func (s *suite) outcome() outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return outcome{failures: slices.Clone(s.failures), absent: s.absent}
+}

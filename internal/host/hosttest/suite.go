@@ -1,0 +1,191 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// patience is how long a condition may take to come true on a slow machine.
+const patience = 30 * time.Second
+
+// suite is one behaviour's host. Its failures are collected instead of told to testing.T, because what a Mark declares is expected to
+// fail.
+type suite struct {
+	host.Host
+	machine Machine
+	ctx     context.Context
+
+	mu       sync.Mutex
+	failures []string
+	absent   string // why the behaviour cannot be shown on this machine
+	endings  []func(context.Context) error
+}
+
+// Errorf notes a failure.
+func (s *suite) Errorf(format string, values ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, caller()+": "+fmt.Sprintf(format, values...))
+}
+
+// Fatalf notes a failure and ends the behaviour, on its own goroutine only.
+func (s *suite) Fatalf(format string, values ...any) {
+	s.Errorf(format, values...)
+	runtime.Goexit()
+}
+
+// caller is the line of the behaviour that failed.
+func caller() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		name := filepath.Base(frame.File)
+		if name != "suite.go" || !more {
+			return fmt.Sprintf("%s:%d", name, frame.Line)
+		}
+	}
+}
+
+// atEnd is done after the behaviour, the last first, whatever became of it.
+func (s *suite) atEnd(ending func(context.Context) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endings = append(s.endings, ending)
+}
+
+// notHere ends the behaviour: this machine lacks what it needs.
+func (s *suite) notHere(format string, values ...any) {
+	s.mu.Lock()
+	s.absent = fmt.Sprintf(format, values...)
+	s.mu.Unlock()
+	runtime.Goexit()
+}
+
+// clean takes away what a behaviour may have left.
+func (s *suite) clean(ctx context.Context) error {
+	s.mu.Lock()
+	endings := slices.Clone(s.endings)
+	s.mu.Unlock()
+	var left []error
+	for _, ending := range slices.Backward(endings) {
+		left = append(left, absence(ending(ctx)))
+	}
+	for _, name := range []string{serviceTwo, serviceOne} {
+		left = append(left, s.deleteService(ctx, name))
+	}
+	left = append(left, s.Files.Remove(ctx, Scratch), s.Environment.Unset(ctx, variable))
+	return errors.Join(left...)
+}
+
+// deleteService stops and deletes a service. One that is marked for deletion goes when the last handle to it is closed.
+func (s *suite) deleteService(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := absence(s.Services.Stop(ctx, name))
+		if err == nil {
+			err = absence(s.Services.Delete(ctx, name))
+		}
+		if !errors.Is(err, host.ErrInUse) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// absence takes ErrNotExist for success.
+func absence(err error) error {
+	if errors.Is(err, host.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (s *suite) must(err error) {
+	if errors.Is(err, ErrNotRun) {
+		s.notHere("%s", strings.TrimPrefix(err.Error(), ErrNotRun.Error()+": "))
+	}
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+}
+
+func (s *suite) fails(err, want error) {
+	if !errors.Is(err, want) {
+		s.Fatalf("got error %v, want %v", err, want)
+	}
+}
+
+// refused wants an error, whichever.
+func (s *suite) refused(what string, err error) {
+	if err == nil {
+		s.Errorf("%s: no error", what)
+	}
+}
+
+func (s *suite) write(path, content string) {
+	s.must(s.Files.Write(s.ctx, path, strings.NewReader(content), host.WriteOptions{Access: host.AccessInherited}))
+}
+
+func (s *suite) read(path string) string {
+	reader, err := s.Files.Open(s.ctx, path)
+	s.must(err)
+	data, err := io.ReadAll(reader)
+	s.must(errors.Join(err, reader.Close()))
+	return string(data)
+}
+
+func (s *suite) stat(path string) host.FileInfo {
+	info, err := s.Files.Stat(s.ctx, path)
+	s.must(err)
+	return info
+}
+
+func (s *suite) mkdir(path string) { s.must(s.Tree.MakeDirectory(s.ctx, path, host.AccessInherited)) }
+
+func (s *suite) info() host.SystemInfo {
+	info, err := s.System.Info(s.ctx)
+	s.must(err)
+	return info
+}
+
+// eventually asks until the condition holds; the interfaces have nothing to wait on.
+func (s *suite) eventually(what string, condition func() bool) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			s.Fatalf("%s: not after %s", what, patience)
+		case <-s.ctx.Done():
+			s.Fatalf("%s: not before the time for it was over", what)
+		}
+	}
+}
+
+// is compares two values.
+func is[T comparable](s *suite, what string, got, want T) {
+	if got != want {
+		s.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,93 @@
+// Package contract_test runs on the lab's Wine hosts what only Windows can run: the tests that are for Windows alone, and the host
+// contract suite against internal/host/windows. It holds the results of the suite against docs/verified/wine.json, from which
+// docs/verified.md is made.
+package contract_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/hosttest"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+const (
+	resultsFile = "docs/verified/wine.json"
+	program     = `C:\contract.exe`
+	remote      = `C:\wine.json`
+)
+
+var update = flag.Bool("update", false, "write the results to docs/verified/wine.json")
+
+// enabled is the feature that the Host Networking Service comes with, as the stand-in for DISM keeps it.
+const enabled = `[Software\\wmco-lab\\features\\Containers]
+"DisplayName"="Containers"
+"State"=dword:00000004
+"Restart"=dword:00000001
+`
+
+// Over SSH, without a console, features are changed by calls that show no progress (R-096): the API is the lab's, the calls are ours.
+func TestHostContractUnderWine(t *testing.T) {
+	ctx := needsWine(t)
+	files := map[string]string{program: build(ctx, t, "./internal/host/windows")}
+
+	withContainers := boot(ctx, t, "contract-a", "10.87.0.4", files, enabled)
+	run(ctx, t, withContainers, command(""))
+
+	restarted := boot(ctx, t, "contract-b", "10.87.0.5", files)
+	before := restarted.Boots()
+	if _, err := restarted.Exec(ctx, command("arm")); err != nil {
+		t.Logf("the connection ended with the machine: %v", err)
+	}
+	if err := restarted.WaitBoot(ctx, before+1); err != nil {
+		t.Fatal(err)
+	}
+	run(ctx, t, restarted, command("check"))
+
+	compare(t, results(t, withContainers).Merge(results(t, restarted)))
+}
+
+func command(half string) string {
+	words := []string{program, "-test.v", "-test.run=TestHostContract", "-environment=wine", "-results=" + remote}
+	if half != "" {
+		words = append(words, "-reboot="+half)
+	}
+	return strings.Join(words, " ")
+}
+
+// results are what a host showed.
+func results(t *testing.T, h *wine.Host) hosttest.Report {
+	t.Helper()
+	path, err := h.Path(remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := hosttest.ReadReport(os.DirFS(filepath.Dir(path)), filepath.Base(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// compare holds what the suite showed against what the documents say.
+func compare(t *testing.T, now hosttest.Report) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	if *update {
+		if err := now.Write(filepath.Join(root, filepath.FromSlash(resultsFile))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, err := hosttest.ReadReport(os.DirFS(root), resultsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range known.Difference(now) {
+		t.Errorf("%s is out of date, run this test with -update and then `make generate`: %s", resultsFile, line)
+	}
+}

@@ -1,0 +1,99 @@
+package contract_test
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+const (
+	root = "../.."
+	// patience is how long one test may take on a slow machine; the suite takes about a minute.
+	patience = 10 * time.Minute
+)
+
+// needsWine skips the test where there are no Wine hosts.
+func needsWine(t *testing.T) context.Context {
+	t.Helper()
+	if err := wine.Available(); err != nil {
+		t.Skipf("SKIPPED: nothing was run under Wine: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// forWindows is a go command that builds for Windows.
+func forWindows(ctx context.Context, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = root
+	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	return command
+}
+
+// build makes the test program of a package.
+func build(ctx context.Context, t *testing.T, of string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "test.exe")
+	if output, err := forWindows(ctx, "test", "-c", "-o", path, of).CombinedOutput(); err != nil {
+		t.Fatalf("cross-compile the tests of %s: %v\n%s", of, err, output)
+	}
+	return path
+}
+
+// boot starts a host with these files on its drive, by Windows path.
+func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string, registry ...string) *wine.Host {
+	t.Helper()
+	base, err := wine.Prepare(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := wine.New(ctx, wine.Options{
+		Base: base, Name: name, Address: netip.MustParseAddr(address), Files: files, Registry: registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := h.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// run runs a test program on a host. Of one that fails it says all that it said, marked so that nobody takes it for tests of this
+// package; of one that does not, what was skipped there.
+func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
+	t.Helper()
+	result, err := h.Exec(ctx, line)
+	if err != nil {
+		t.Fatalf("run %s: %v\n%s", line, err, marked(result, ""))
+	}
+	if result.ExitCode != 0 {
+		t.Errorf("%s failed with exit code %d:\n%s", line, result.ExitCode, marked(result, ""))
+		return
+	}
+	t.Logf("%s passed under Wine; not run or not shown there:\n%s", line, marked(result, "--- SKIP: "))
+}
+
+// marked are the lines of a result that have the part.
+func marked(result wine.Result, part string) string {
+	var b strings.Builder
+	for text := range strings.Lines(result.Stdout + result.Stderr) {
+		if strings.Contains(text, part) {
+			b.WriteString("wine> " + strings.TrimRight(text, "\r\n") + "\n")
+		}
+	}
+	return b.String()
+}

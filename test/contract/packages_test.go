@@ -1,0 +1,68 @@
+package contract_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// Tests that are for Windows alone run nowhere else: here they run under Wine.
+func TestPackagesWithTestsForWindows(t *testing.T) {
+	ctx := needsWine(t)
+	packages := onlyForWindows(ctx, t)
+	if !slices.Contains(packages, "github.com/windows-machine-config/wmco/internal/host/windows") {
+		t.Fatalf("found %v, without internal/host/windows", packages)
+	}
+	for _, name := range packages {
+		t.Run(name, func(t *testing.T) {
+			h := boot(ctx, t, "tests", "10.87.0.6", map[string]string{program: build(ctx, t, name)})
+			run(ctx, t, h, program+" -test.v")
+		})
+	}
+}
+
+// onlyForWindows are the packages of the product that have test files which only Windows builds.
+func onlyForWindows(ctx context.Context, t *testing.T) []string {
+	t.Helper()
+	arguments := append([]string{"list", "-json=ImportPath,TestGoFiles,XTestGoFiles"}, productPackages...)
+	here := exec.CommandContext(ctx, "go", arguments...)
+	here.Dir = root
+	elsewhere := testFiles(t, here)
+	var packages []string
+	for name, files := range testFiles(t, forWindows(ctx, arguments...)) {
+		if slices.ContainsFunc(files, func(file string) bool { return !slices.Contains(elsewhere[name], file) }) {
+			packages = append(packages, name)
+		}
+	}
+	slices.Sort(packages)
+	return packages
+}
+
+// testFiles are the test files of each package that a `go list` lists.
+func testFiles(t *testing.T, list *exec.Cmd) map[string][]string {
+	t.Helper()
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", list, err)
+	}
+	files := map[string][]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var one struct {
+			ImportPath                string
+			TestGoFiles, XTestGoFiles []string
+		}
+		err := decoder.Decode(&one)
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", list, err)
+		}
+		files[one.ImportPath] = slices.Concat(one.TestGoFiles, one.XTestGoFiles)
+	}
+}
