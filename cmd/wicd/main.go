@@ -18,28 +18,39 @@ import (
 var version = "dev"
 
 func main() {
-	os.Exit(run())
+	os.Exit(run(os.Args[1:]))
 }
 
-func run() int {
-	if len(os.Args) == 2 && os.Args[1] == "version" {
+func run(args []string) int {
+	if len(args) == 1 && args[0] == "version" {
 		fmt.Println(version)
 		return 0
 	}
-	machine, err := openHost()
+	if agent.IsService(args) {
+		return runService(args)
+	}
+	process, err := newProcess(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wicd:", err)
 		return 1
 	}
-	executable, err := os.Executable()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "wicd: where this program lies is not known:", err)
-		return 1
-	}
+	process.Stdout, process.Stderr = os.Stdout, os.Stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	return agent.Main(ctx, agent.Process{
-		Host: machine, Args: os.Args[1:], Executable: executable, Version: version,
-		Stdout: os.Stdout, Stderr: os.Stderr, Clock: clock.RealClock{}, Rand: rand.Reader,
-	})
+	return agent.Main(ctx, process)
+}
+
+// newProcess is what the agent has from its surroundings, but for its outputs.
+func newProcess(args []string) (agent.Process, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return agent.Process{}, fmt.Errorf("where this program lies is not known: %w", err)
+	}
+	machine, err := openHost()
+	if err != nil {
+		return agent.Process{}, err
+	}
+	return agent.Process{
+		Host: machine, Args: args, Executable: executable, Version: version, Clock: clock.RealClock{}, Rand: rand.Reader,
+	}, nil
 }

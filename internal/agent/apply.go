@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,9 @@ func (a *agent) readSpec(ctx context.Context, in input) (nodespec.NodeSpec, erro
 		return a.sentSpec(ctx, in.spec)
 	}
 	known, err := a.store.spec(ctx)
+	if errors.Is(err, errForeignSpec) {
+		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: err.Error()}
+	}
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}

@@ -71,7 +71,9 @@ func TestNewReleaseOfOneComponent(t *testing.T) {
 			}
 		}
 		steps := r.applied(r.full())
-		if want := "RemovePath " + former.release("containerd").Directory; !slices.Equal(steps, []string{want}) {
+		directory := former.release("containerd").Directory
+		want := []string{`RemoveExclusion ` + directory + `\shim.exe`, "RemovePath " + directory}
+		if !slices.Equal(steps, want) {
 			t.Errorf("got %q, want %q", steps, want)
 		}
 	})
@@ -255,4 +257,25 @@ func linkTarget(r *rig) string {
 	info, err := r.Drive().Stat(pki + `\kubelet-client-current.pem`)
 	r.must(err)
 	return info.LinkTarget
+}
+
+// What somebody puts into a folder that was there before us is not ours, whenever that was. R-064
+func TestRemovalLeavesWhatOthersHavePutIntoTheirFolders(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	r.must(r.Drive().MkdirAll(`C:\var\log`))
+	r.configure()
+	r.awaitSettled()
+	for _, path := range []string{`C:\var\www`, `C:\var\log\iis`, `C:\var\log\pods`} {
+		r.must(r.Drive().MkdirAll(path))
+		r.must(r.Drive().WriteFile(path+`\data`, []byte("data")))
+	}
+	r.remove()
+	for path, stays := range map[string]bool{
+		`C:\var\www\data`: true, `C:\var\log\iis\data`: true, `C:\var\log\pods`: false, `C:\var\log\kubelet`: false, `C:\var\lib`: false,
+	} {
+		if _, err := r.Drive().Stat(path); (err == nil) != stays {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }

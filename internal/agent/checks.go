@@ -26,7 +26,12 @@ type checker struct {
 // result does a check. Its message says what was found, or why it did not pass.
 func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckResult {
 	result := verb.CheckResult{Name: check.Name, Advisory: check.Advisory}
-	message, err := c.check(ctx, check)
+	var message string
+	attempt := &executor{agent: c.agent, current: checkStep(check)}
+	err := attempt.within(ctx, LimitCheck, "check "+check.Name, func(ctx context.Context) (err error) {
+		message, err = c.check(ctx, check)
+		return err
+	})
 	if err != nil {
 		result.Message = err.Error()
 		return result
@@ -49,6 +54,8 @@ func (c *checker) check(ctx context.Context, check nodespec.Check) (string, erro
 		return c.file(ctx, check.Target)
 	case nodespec.CheckEndpoint:
 		return c.endpoint(ctx, check.Target)
+	case nodespec.CheckExclusions:
+		return c.exclusions(ctx)
 	}
 	return "", fmt.Errorf("this agent (%s) does not know checks of kind %q", c.version, check.Kind)
 }

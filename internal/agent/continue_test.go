@@ -63,12 +63,15 @@ func TestASpecThatTheHostHasNotIsNotGoneOnWith(t *testing.T) {
 	r.push()
 	refused("no spec on the host", answers(newSpec(nil)))
 	r.configure()
+	r.awaitSettled()
 	other := r.full()
 	other.Environment = map[string]string{"HTTPS_PROXY": "http://other.example:1"}
 	refused("another spec on the host", answers(other))
 	wrong := answers(r.full())
 	wrong[len(wrong)-1] = "10.132.9.0/24"
 	refused("another answer", wrong)
+	r.must(r.Drive().WriteFile(nodespec.SpecPath, []byte("{")))
+	refused("a spec on the host that nobody can read", answers(r.full()))
 }
 
 func TestFlagsOfASpec(t *testing.T) {

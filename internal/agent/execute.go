@@ -17,8 +17,24 @@ type executor struct {
 	current verb.Step // for lines of progress
 }
 
-// do does one step.
+// do does one step. What moves files takes as long as it takes, and tells how far it is; all else may hang in Windows.
 func (e *executor) do(ctx context.Context, step plan.Step) error {
+	switch step.Operation.(type) {
+	case plan.InstallRelease, plan.RemovePath, plan.EnableFeature, plan.DisableFeature, plan.StartService, plan.StopService, plan.RestoreService:
+		return e.operate(ctx, step)
+	}
+	late := &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows has not done it within %s", LimitStep)}
+	limited, cancel := context.WithTimeoutCause(ctx, LimitStep, late)
+	defer cancel()
+	err := e.operate(limited, step)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		late.Message += ": " + err.Error()
+		return late
+	}
+	return err
+}
+
+func (e *executor) operate(ctx context.Context, step plan.Step) error {
 	switch o := step.Operation.(type) {
 	case plan.MakeDirectory:
 		return e.makeDirectory(ctx, o.Directory)
@@ -42,6 +58,14 @@ func (e *executor) do(ctx context.Context, step plan.Step) error {
 		return e.host.Firewall.SetRule(ctx, o.Rule)
 	case plan.DeleteFirewallRule:
 		return absentIsFine(e.host.Firewall.DeleteRule(ctx, o.Rule))
+	case plan.AddEventSource:
+		return e.host.EventLog.AddSource(ctx, o.Source)
+	case plan.RemoveEventSource:
+		return e.host.EventLog.RemoveSource(ctx, o.Source)
+	case plan.AddExclusion:
+		return e.addExclusion(ctx, o.Exclusion)
+	case plan.RemoveExclusion:
+		return e.removeExclusion(ctx, o.Exclusion)
 	case plan.RequestCertificate:
 		return e.requestCertificate(ctx, o.Identity)
 	case plan.InstallCertificate:

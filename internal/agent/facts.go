@@ -9,6 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // gather finds out what the host is. With a spec, everything that the spec or the ledger names is looked at; without one (nil) only
@@ -18,10 +19,18 @@ func (a *agent) gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts
 	parts := []func(context.Context) error{g.system, g.own, g.releases}
 	if spec != nil {
 		g.spec = *spec
-		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identity)
+		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identity, g.eventSource, g.antivirus)
 	}
+	// A verb that waits for ever would hold the lock for ever.
+	late := &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", LimitFacts)}
+	limited, cancel := context.WithTimeoutCause(ctx, LimitFacts, late)
+	defer cancel()
 	for _, part := range parts {
-		if err := part(ctx); err != nil {
+		if err := part(limited); err != nil {
+			if limited.Err() != nil && ctx.Err() == nil {
+				late.Message += ": " + err.Error()
+				err = late
+			}
 			return plan.Facts{}, fmt.Errorf("gather facts: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -18,13 +19,49 @@ func (g *gatherer) features(ctx context.Context) error {
 		if _, known := g.facts.Features[name]; known {
 			continue
 		}
-		state, err := g.host.Features.State(ctx, name)
+		state, err := g.feature(ctx, name)
 		if err != nil {
-			return fmt.Errorf("ask for the Windows feature %s: %w", name, err)
+			return err
 		}
 		g.facts.Features[name] = state
 	}
 	return nil
+}
+
+// featureView is what Windows answered last about its features. To ask takes DISM some seconds and starts Windows' servicing, so neither
+// is asked twice for the same facts, nor by the agent's service every minute.
+type featureView struct {
+	keep   time.Duration // for how long an answer is good; 0: not at all
+	states map[string]featureAnswer
+}
+
+type featureAnswer struct {
+	state   host.FeatureState
+	at      time.Time
+	pending bool // a restart of Windows was, as after each change of a feature that matters here
+}
+
+// feature is how a feature stands.
+func (g *gatherer) feature(ctx context.Context, name string) (host.FeatureState, error) {
+	if state, known := g.facts.Features[name]; known {
+		return state, nil
+	}
+	view, now := &g.asked, g.clock.Now()
+	pending := g.facts.System.RebootPending
+	if answer, known := view.states[name]; known && now.Sub(answer.at) < view.keep && answer.pending == pending {
+		return answer.state, nil
+	}
+	state, err := g.host.Features.State(ctx, name)
+	if err != nil {
+		return host.FeatureUnknown, fmt.Errorf("ask for the Windows feature %s: %w", name, err)
+	}
+	if view.keep > 0 {
+		if view.states == nil {
+			view.states = map[string]featureAnswer{}
+		}
+		view.states[name] = featureAnswer{state, now, pending}
+	}
+	return state, nil
 }
 
 // environment takes only variables that the spec or the ledger names: others are not our business.
@@ -51,6 +88,13 @@ func (g *gatherer) firewall(ctx context.Context) error {
 		names = append(names, rule.Name)
 	}
 	g.facts.Firewall = pick(all, names)
+	return nil
+}
+
+func (g *gatherer) eventSource(ctx context.Context) (err error) {
+	if g.facts.EventSource, err = g.host.EventLog.KnowsSource(ctx, plan.EventSource); err != nil {
+		return fmt.Errorf("ask for the event source %s: %w", plan.EventSource, err)
+	}
 	return nil
 }
 
@@ -96,9 +140,9 @@ func (g *gatherer) services(ctx context.Context) error {
 
 // networks asks the Host Networking Service, which comes with containers; a host without them has no networks.
 func (g *gatherer) networks(ctx context.Context) error {
-	state, err := g.host.Features.State(ctx, nodespec.FeatureContainers)
+	state, err := g.feature(ctx, nodespec.FeatureContainers)
 	if err != nil {
-		return fmt.Errorf("ask for the Windows feature %s: %w", nodespec.FeatureContainers, err)
+		return err
 	}
 	if state != host.FeatureEnabled && state != host.FeatureDisablePending {
 		return nil

@@ -57,11 +57,51 @@ func (in *incoming) unpack(ctx context.Context, e *executor) error {
 	return nil
 }
 
-// put keeps one file of the archive if the spec wants it and the host lacks it.
+// put keeps one file of the archive, or the one that a patch makes, if the spec wants it and the host lacks it.
 func (in *incoming) put(ctx context.Context, e *executor, sum string, content io.Reader) error {
 	if _, wanted := in.wanted[sum]; !wanted {
+		return in.patch(ctx, e, content)
+	}
+	return in.keep(ctx, e, sum, content)
+}
+
+// patch makes a file of one that the host has. A patch that does not fit is left: what it was to make is then missing, and is sent whole.
+func (in *incoming) patch(ctx context.Context, e *executor, content io.Reader) error {
+	whole, is, err := payload.AsPatch(content)
+	if err != nil || !is {
+		return err
+	}
+	header, err := payload.ReadPatchHeader(whole)
+	if err != nil {
+		return err
+	}
+	old, there := e.facts.Payload[header.FromSHA256]
+	_, wanted := in.wanted[header.ToSHA256]
+	if _, known := e.facts.Payload[header.ToSHA256]; !wanted || !there || known {
 		return nil
 	}
+	// It is read into memory: nothing but a file of the right size is.
+	if info, err := e.host.Files.Stat(ctx, old); err != nil || info.Size != header.FromSize {
+		e.progress("%s is not what it was: it cannot be patched", old)
+		return absentIsFine(err)
+	}
+	from, err := e.store.readSized(ctx, old, header.FromSize)
+	if err != nil {
+		return err
+	}
+	patched, err := header.Apply(whole, from)
+	if errors.Is(err, payload.ErrNotPatchable) {
+		e.progress("%s is not what it was: it cannot be patched", old)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(in.keep(ctx, e, header.ToSHA256, patched), patched.Close())
+}
+
+// keep writes one file.
+func (in *incoming) keep(ctx context.Context, e *executor, sum string, content io.Reader) error {
 	if _, there := e.facts.Payload[sum]; there {
 		return nil
 	}

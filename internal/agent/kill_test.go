@@ -18,7 +18,9 @@ var changing = map[string]bool{
 	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
 	"Features.Enable": true, "Features.Disable": true, "System.SetHostName": true, "Power.Reboot": true,
 	"Environment.Set": true, "Environment.Unset": true, "Firewall.SetRule": true, "Firewall.DeleteRule": true,
+	"EventLog.AddSource": true, "EventLog.RemoveSource": true,
 	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true,
+	"Antivirus.AddExclusion": true, "Antivirus.RemoveExclusion": true,
 }
 
 var errKilled = errors.New("killed by the test")

@@ -23,6 +23,8 @@ type Process struct {
 	Stderr     io.Writer // takes the log of the service
 	Clock      clock.WithTicker
 	Rand       io.Reader // for the kubelet's key
+	// Log says how the service's log rotates. The zero value means DefaultLogSettings.
+	Log LogSettings
 	// Ready is called in service mode when the service runs.
 	Ready func()
 }
@@ -60,6 +62,8 @@ type agent struct {
 	answer     *answer
 	store      store
 	digest     string // of the own program, once it was read
+	seen       antivirusView
+	asked      featureView
 }
 
 func newAgent(p Process) *agent {

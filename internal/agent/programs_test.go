@@ -23,7 +23,7 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 	}
 	programs := map[string]fake.Program{
 		"wicd.exe": r.agent, "containerd.exe": containerd, "shim.exe": idle, "kubelet.exe": kubelet,
-		"hybrid-overlay-node.exe": hybridOverlay, "kube-proxy.exe": kubeProxy,
+		"hybrid-overlay-node.exe": hybridOverlay, "kube-proxy.exe": kubeProxy, "dockerd.exe": dockerd,
 	}
 	if known := programs[words[1]]; known != nil {
 		return known, nil
@@ -36,9 +36,13 @@ func (r *rig) agent(ctx context.Context, p *fake.Process) int {
 	if p.Service != "" {
 		ticking = r.ticking
 	}
+	bent := p.Host
+	if r.bend != nil {
+		r.bend(&bent)
+	}
 	return agent.Main(ctx, agent.Process{
-		Host: p.Host, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
-		Clock: ticking, Rand: rand.Reader, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
+		Host: bent, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,
+		Clock: ticking, Rand: rand.Reader, Log: r.logSettings, Ready: func() { p.Machine.Journal().Append("ready", p.Service, 0) },
 	})
 }
 

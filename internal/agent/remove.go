@@ -18,7 +18,7 @@ func (a *agent) remove(ctx context.Context) error {
 		a.answer.result(verb.Result{Plan: &plan.Plan{}, Removed: true})
 		return nil
 	}
-	ledger.Removing = true
+	ledger.Removing, ledger.Refusal = true, nil
 	if err := a.store.setLedger(ctx, ledger); err != nil {
 		return err
 	}

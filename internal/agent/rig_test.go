@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -31,11 +32,16 @@ type rig struct {
 	before   fake.Snapshot
 	requests map[string]bool // all certificate requests that were seen
 	validity time.Duration   // of the certificates that are signed
+	program  []byte          // the agent that the operator has
+	// logSettings are those of the agent's service.
+	logSettings agent.LogSettings
+	// bend changes what the agent sees of the host; nil changes nothing.
+	bend func(*host.Host)
 }
 
 func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: clock.RealClock{}, ticking: clocktesting.NewFakeClock(time.Now()), requests: map[string]bool{}, validity: time.Hour}
+	r := &rig{T: t, clock: clock.RealClock{}, ticking: clocktesting.NewFakeClock(time.Now()), requests: map[string]bool{}, validity: time.Hour, program: agentProgram}
 	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.table}
 	for _, each := range change {
 		each(&options)
@@ -80,11 +86,11 @@ func (r *rig) must(err error) {
 // push brings the agent, as the operator does.
 func (r *rig) push() string {
 	r.Helper()
-	path := nodespec.AgentPath(sum(agentProgram))
+	path := nodespec.AgentPath(sum(r.program))
 	r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
 	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
 	if _, err := r.Drive().Stat(path); err != nil {
-		r.must(r.Drive().WriteFile(path, agentProgram))
+		r.must(r.Drive().WriteFile(path, r.program))
 	}
 	return path
 }

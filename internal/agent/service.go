@@ -2,50 +2,58 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
+// IsService tells whether a command line asks for the service, which a program can run only under the service control manager.
+func IsService(args []string) bool { return len(args) > 0 && verb.Name(args[0]) == verb.Service }
+
 // serve is the agent as a Windows service: it holds the host to the spec that the operator left there, until it is told to stop.
-// It never restarts the host and does nothing that needs the operator. With nothing to repair it writes nothing.
+// It never restarts the host and needs neither the operator nor the API server. With nothing to repair it writes nothing.
 func (a *agent) serve(ctx context.Context, p Process) int {
-	log := newServiceLog(a, p.Stderr)
+	log := newServiceLog(a, p.Stderr, p.Log)
+	a.seen.keep, a.asked.keep = AntivirusCheck, FeatureCheck
 	a.answer.out = io.Discard // steps are told to an operator; the log has its own words
-	k := &keeper{agent: a, log: log}
+	k := &keeper{agent: a, log: log, watcher: watcher{agent: a}, reporter: reporter{agent: a, log: log}}
 	log.printf(ctx, "agent %s runs as a service, process %d", a.version, a.host.Processes.Self())
 	if p.Ready != nil {
 		p.Ready()
 	}
 	k.loop(ctx)
-	log.printf(context.WithoutCancel(ctx), "the service was told to stop")
+	ctx = context.WithoutCancel(ctx)
+	log.printf(ctx, "the service was told to stop")
+	log.flush(ctx)
 	return 0
 }
 
-// keeper repairs drift.
+// keeper repairs drift. It looks often at what is cheap to look at, and compares everything with the spec when that has changed, and from
+// time to time. It polls: NotifyServiceStatusChange tells of states but not of another command line, and needs a handle to each service
+// for as long as it waits, with which Windows cannot let go of a deleted service, and a repair could not make it anew.
 type keeper struct {
 	*agent
-	log     *serviceLog
-	states  string // of the node's services when they were last looked at
-	trouble string // the last thing that the log has about what is not repaired
+	log      *serviceLog
+	watcher  watcher
+	reporter reporter
+	pacer    pacer
+	boot     bootWait
+	due      time.Time // of the next comparison without a change
+	changed  bool      // since the last comparison
+	failed   int       // comparisons in a row that could not be made
 }
 
 func (k *keeper) loop(ctx context.Context) {
 	ticker := k.clock.NewTicker(DriftPoll)
 	defer ticker.Stop()
-	next := k.clock.Now()
+	k.due = k.clock.Now()
+	k.boot = bootWait{agent: k.agent, until: k.due.Add(BootGrace)}
 	for {
-		changed := k.servicesChanged(ctx)
-		if now := k.clock.Now(); changed || !now.Before(next) {
-			next = now.Add(DriftCheck)
-			k.check(ctx)
-			k.servicesChanged(ctx) // the repair's own changes are no drift
-		}
+		k.look(ctx)
 		select {
 		case <-ticker.C():
 		case <-ctx.Done():
@@ -54,151 +62,93 @@ func (k *keeper) loop(ctx context.Context) {
 	}
 }
 
-// servicesChanged tells whether the state of a service of the node differs from the last look. It is cheap.
-func (k *keeper) servicesChanged(ctx context.Context) bool {
-	spec, err := k.store.spec(ctx)
-	if err != nil || spec == nil || len(spec.Services) == 0 {
-		return false
+// look compares everything if that is due.
+func (k *keeper) look(ctx context.Context) {
+	k.changed = k.watcher.look(ctx) || k.changed
+	now := k.clock.Now()
+	if k.boot.waits(ctx, k.watcher.allRun) || now.Before(k.due) && (!k.changed || now.Before(k.pacer.next)) {
+		k.log.flushDue(ctx)
+		return
 	}
-	names := make([]string, len(spec.Services))
-	for i, service := range spec.Services {
-		names[i] = service.Name
-	}
-	services, err := k.host.Services.Query(ctx, names...)
-	if err != nil {
-		return false
-	}
-	var states strings.Builder
-	for _, service := range services {
-		fmt.Fprintf(&states, "%s %s %d %s\n", service.Name, service.State, service.PID, service.CommandLine)
-	}
-	changed := states.String() != k.states
-	k.states = states.String()
-	return changed
+	k.due, k.changed = now.Add(DriftCheck), false
+	k.check(ctx)
+	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be lost.
+	k.log.flushDue(ctx)
 }
 
-// check compares the host with the spec and repairs what differs, unless a verb is at work or the host is being given back.
+// check compares the host with the spec, repairs what differs and reports.
 func (k *keeper) check(ctx context.Context) {
-	steps, _, err := k.wanted(ctx)
-	if err == nil && len(steps) > 0 {
-		err = k.repair(ctx)
+	outcome := k.examine(ctx)
+	if ctx.Err() != nil {
+		return // the service stops; what was cut off is drift for the next one
 	}
-	if err != nil && ctx.Err() == nil {
-		k.complain(ctx, "not repaired: "+err.Error())
+	now := k.clock.Now()
+	k.pacer.tried(outcome.tried(), now)
+	if outcome.failure == nil || outcome.failure.Step != "" {
+		k.failed = 0
+	} else if k.failed++; k.failed < maxFailed {
+		k.due = now.Add(DriftPoll) // a part of Windows may not be up yet; nobody needs to know
+		return
 	}
+	k.reporter.report(ctx, outcome)
 }
 
-// complain writes to the log what is not repaired, once.
-func (k *keeper) complain(ctx context.Context, trouble string) {
-	if trouble != k.trouble {
-		k.trouble = trouble
-		k.log.printf(ctx, "%s", trouble)
-	}
+// bootWait is the time after a boot in which Windows itself starts the services: one that does not run yet is no drift. It is over when all
+// run, or when the operator has applied the spec since the boot.
+type bootWait struct {
+	*agent
+	boot    time.Time
+	until   time.Time
+	booted  bool // until counts from the boot and not from the start of the service
+	settled bool
 }
 
-// wanted are the steps that the service may do now, and the facts that they were planned with.
-func (k *keeper) wanted(ctx context.Context) ([]plan.Step, plan.Facts, error) {
-	spec, err := k.store.spec(ctx)
-	if err != nil || spec == nil {
-		return nil, plan.Facts{}, err
+// waits tells whether Windows is still at it.
+func (b *bootWait) waits(ctx context.Context, allRun bool) bool {
+	if b.settled {
+		return false
 	}
-	facts, err := k.gather(ctx, spec)
-	if err != nil || facts.Ledger.Removing {
-		return nil, plan.Facts{}, err
-	}
-	steps, left := repairable(plan.Make(facts, *spec), facts)
-	if left != "" {
-		k.complain(ctx, "left to the operator: "+left)
-	}
-	return steps, facts, nil
-}
-
-// repair does the steps under the lock, with facts that were gathered under it.
-func (k *keeper) repair(ctx context.Context) error {
-	info, err := k.host.System.Info(ctx)
-	if err != nil {
-		return fmt.Errorf("ask Windows about the system: %w", err)
-	}
-	other, err := k.tryLock(ctx, verb.Service, info.BootID)
-	if err != nil || other != nil {
-		return err // the verb that holds the lock brings everything in order itself
-	}
-	defer k.unlock(ctx)
-	before := ""
-	for range maxRounds {
-		steps, facts, err := k.wanted(ctx)
-		names := stepNames(steps)
-		if err != nil || len(steps) == 0 {
-			return err
-		}
-		if names == before {
-			return fmt.Errorf("%s was done and does not last: %s", steps[0].Name, steps[0].Reason)
-		}
-		before = names
-		if err := k.do(ctx, steps, facts); err != nil {
-			return err
+	if !b.booted {
+		if info, err := b.host.System.Info(ctx); err == nil {
+			b.boot, b.booted = info.BootTime, true
+			// The clock may have been set since the boot, or be set from now on: only what was left by now counts.
+			now := b.clock.Now()
+			b.until = now.Add(min(info.BootTime.Add(BootGrace).Sub(now), BootGrace))
 		}
 	}
-	return nil
+	b.settled = allRun || b.applied(ctx) || !b.clock.Now().Before(b.until)
+	return !b.settled
 }
 
-func stepNames(steps []plan.Step) string {
-	var names []string
+func (b *bootWait) applied(ctx context.Context) bool {
+	file, err := b.host.Files.Stat(ctx, nodespec.AppliedPath)
+	return err == nil && b.booted && file.Modified.After(b.boot)
+}
+
+// pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its start, say.
+type pacer struct {
+	tries map[string]time.Time // when each step was last tried
+	delay time.Duration        // until the next comparison because of a change
+	next  time.Time            // not before which a change leads to a comparison
+}
+
+// tried notes steps that were done or have failed. The delay doubles while one of them comes again, up to the time between two comparisons
+// without a change.
+func (p *pacer) tried(steps []string, now time.Time) {
+	if len(steps) == 0 {
+		return
+	}
+	maps.DeleteFunc(p.tries, func(_ string, at time.Time) bool { return now.Sub(at) >= PaceReset })
+	again := slices.ContainsFunc(steps, func(step string) bool { _, known := p.tries[step]; return known })
+	p.delay = min(max(2*p.delay, DriftPoll), DriftCheck)
+	if !again {
+		p.delay = 0
+	}
+	p.next = now.Add(p.delay)
+	if p.tries == nil {
+		p.tries = map[string]time.Time{}
+	}
 	for _, step := range steps {
-		names = append(names, step.Name)
+		p.tries[step] = now
 	}
-	return strings.Join(names, "\n")
-}
-
-func (k *keeper) do(ctx context.Context, steps []plan.Step, facts plan.Facts) error {
-	e := &executor{agent: k.agent, facts: facts, payload: newIncoming(nodespec.NodeSpec{}, "")}
-	for _, step := range steps {
-		began := k.clock.Now()
-		if err := e.do(ctx, step); err != nil {
-			return failureOf(step.Name, err)
-		}
-		k.trouble = ""
-		k.log.printf(ctx, "%s, because %s (%s)", step.Name, step.Reason, k.clock.Since(began).Round(time.Millisecond))
-	}
-	return nil
-}
-
-// repairable are the steps of a plan that the service may do: all before the first that would restart the host, wait for the network or
-// stop the service itself, without those that need files which are not on the host. left says what is left to the operator, if anything.
-func repairable(p plan.Plan, facts plan.Facts) (steps []plan.Step, left string) {
-	if n := len(p.Steps); n > 0 && p.Steps[n-1].Reboots {
-		return nil, "a restart of the host, because " + p.Steps[n-1].Reason
-	}
-	for _, step := range p.Steps {
-		switch o := step.Operation.(type) {
-		case plan.AwaitNetwork:
-			return steps, left
-		case plan.StopService:
-			if strings.EqualFold(o.Service, nodespec.ServiceAgent) {
-				left = step.Name + ", because " + step.Reason
-				continue
-			}
-		case plan.StartService:
-			if strings.EqualFold(o.Service, nodespec.ServiceAgent) {
-				continue
-			}
-		case plan.InstallRelease:
-			if lacking := lacking(o.Release, facts); lacking != "" {
-				left = lacking + " of " + o.Release.Component + ", which is not on the host"
-				continue
-			}
-		}
-		steps = append(steps, step)
-	}
-	return steps, left
-}
-
-// lacking is a file of a release that is nowhere on the host.
-func lacking(release nodespec.Release, facts plan.Facts) string {
-	for _, file := range release.Files {
-		if _, there := facts.Payload[file.SHA256]; !there {
-			return file.Name
-		}
-	}
-	return ""
 }

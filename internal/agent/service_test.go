@@ -16,9 +16,13 @@ import (
 const looked fake.Kind = "looked"
 
 // node is a configured host whose agent's service waits for its clock.
-func node(t *testing.T) *rig {
+func node(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
-	r := newRig(t).start()
+	r := newRig(t)
+	for _, each := range change {
+		each(r)
+	}
+	r.start()
 	r.OnOperation(func(o fake.Operation) error {
 		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Services" && o.Method == "Query" && o.Target != "" {
 			r.Journal().Append(looked, "", 0)
@@ -87,6 +91,9 @@ func TestServiceRepairsDrift(t *testing.T) {
 			}
 			if !strings.Contains(r.log(), "because") {
 				t.Errorf("the log does not say what was done: %s", r.log())
+			}
+			if events := r.events(agent.EventRepaired); len(events) != 1 || events[0].Level != host.EventInformation {
+				t.Errorf("the event log does not say once what was done: %+v", events)
 			}
 		})
 	}
@@ -163,22 +170,6 @@ func TestServiceLeavesAlone(t *testing.T) {
 			t.Error(r.log())
 		}
 	})
-}
-
-func TestServiceLogStaysSmall(t *testing.T) {
-	t.Parallel()
-	r := node(t)
-	path := nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log`
-	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
-	r.must(r.Drive().WriteFile(path, []byte(strings.Repeat("an old line\r\n", 20_000))))
-	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
-	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
-		_, err := m.Drive().Stat(path + ".1")
-		return err == nil && r.count("ready", "") > 1
-	}))
-	if log := r.log(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
-		t.Errorf("the new log has %d bytes", len(log))
-	}
 }
 
 func TestServiceDoesNotStopItself(t *testing.T) {

@@ -97,6 +97,9 @@ func newSpec(v versions) nodespec.NodeSpec {
 			spec.Links = append(spec.Links, nodespec.Link{Path: link, Target: release.Path(file)})
 		}
 	}
+	for _, name := range []string{"containerd.exe", "shim.exe"} {
+		spec.Exclusions = append(spec.Exclusions, host.Exclusion{Kind: host.ExcludeProcess, Value: v.release("containerd").Directory + `\` + name})
+	}
 	spec.Services = services(v)
 	spec.Directories = directories(spec.Services)
 	spec.Checks = []nodespec.Check{
@@ -106,6 +109,7 @@ func newSpec(v versions) nodespec.NodeSpec {
 		{Name: "HNSNetworkReady", Kind: nodespec.CheckHNSNetwork, Target: hnsNetwork},
 		{Name: "CNIConfigured", Kind: nodespec.CheckFile, Target: `C:\k\cni\cni.conf`},
 		{Name: "EndpointCanBeMade", Kind: nodespec.CheckEndpoint, Target: hnsNetwork},
+		{Name: "AntivirusExclusions", Kind: nodespec.CheckExclusions, Advisory: true},
 		{Name: "ExporterServes", Kind: nodespec.CheckHTTP, Target: "http://127.0.0.1:9182/metrics", Advisory: true},
 	}
 	return spec

@@ -33,6 +33,21 @@ func (s store) read(ctx context.Context, path string) ([]byte, error) {
 	return data, nil
 }
 
+// readSized reads a large file into no more memory than it needs: its first bytes, and fewer when it is shorter.
+func (s store) readSized(ctx context.Context, path string, size int64) ([]byte, error) {
+	file, err := s.files.Open(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer func() { _ = file.Close() }()
+	data := make([]byte, size)
+	n, err := io.ReadFull(file, data)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data[:n], nil
+}
+
 // write makes the file hold the data, and does nothing when it does already.
 func (s store) write(ctx context.Context, path string, data []byte) error {
 	present, err := s.read(ctx, path)
@@ -66,6 +81,9 @@ func (s store) setLedger(ctx context.Context, ledger plan.Ledger) error {
 	return s.write(ctx, nodespec.LedgerPath, data)
 }
 
+// errForeignSpec means that the NodeSpec on the host is not one of this release's agent.
+var errForeignSpec = errors.New("it was not written by an agent of this release")
+
 // spec is the NodeSpec that the host is held to; nil when there is none.
 func (s store) spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	data, err := s.read(ctx, nodespec.SpecPath)
@@ -74,7 +92,7 @@ func (s store) spec(ctx context.Context) (*nodespec.NodeSpec, error) {
 	}
 	spec, err := nodespec.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", nodespec.SpecPath, err)
+		return nil, fmt.Errorf("%s: %w: %w", nodespec.SpecPath, errForeignSpec, err)
 	}
 	return &spec, nil
 }

@@ -14,6 +14,15 @@ const (
 	LimitServiceStop = 2 * time.Minute
 	// LimitNetwork is for hybrid-overlay-node to make the HNS network.
 	LimitNetwork = 5 * time.Minute
+	// LimitAntivirus is for Microsoft Defender Antivirus to tell or change its exclusions.
+	LimitAntivirus = time.Minute
+
+	// LimitFacts is for Windows to tell all that a plan is made of. Its parts may hang: the Host Networking Service, DISM, the firewall.
+	LimitFacts = 10 * time.Minute
+	// LimitStep is for each step that has no limit of its own and moves no files, for the same reason.
+	LimitStep = 10 * time.Minute
+	// LimitCheck is for one attempt of a check of the node.
+	LimitCheck = 30 * time.Second
 
 	// PollInterval is how often the agent looks at what it waits for.
 	PollInterval = 250 * time.Millisecond
@@ -22,11 +31,28 @@ const (
 	// HeartbeatInterval is the longest time without a line while a step waits.
 	HeartbeatInterval = 15 * time.Second
 
-	// DriftPoll is how often the service looks at the states of the node's services.
+	// DriftPoll is how often the service looks whether the node's services or files have changed.
 	DriftPoll = 5 * time.Second
-	// DriftCheck is how often it compares everything with the spec.
+	// DriftCheck is how often it compares everything with the spec, also without a change.
 	DriftCheck = time.Minute
+	// AntivirusCheck is how often it asks Microsoft Defender Antivirus for its exclusions.
+	AntivirusCheck = 15 * time.Minute
+	// FeatureCheck is how often it asks DISM for a Windows feature, which starts Windows' servicing each time. It asks sooner when Windows
+	// begins to wait for a restart.
+	FeatureCheck = 15 * time.Minute
+	// BootGrace is how long after a boot the service leaves the start of the node's services to Windows, unless all run before.
+	BootGrace = 2 * time.Minute
+	// PaceReset is how long after a repair the same repair is done at once again.
+	PaceReset = 5 * time.Minute
+	// EventRepeat is how long the service writes no second event of the same.
+	EventRepeat = time.Hour
 )
+
+// maxFailed is how many comparisons in a row may fail for want of facts before that is told.
+const maxFailed = 3
+
+// maxTold is of how many events the service remembers that it has written them.
+const maxTold = 1000
 
 // maxRounds ends an apply whose plan does not become empty. A first configuration takes three rounds for each spec.
 const maxRounds = 12

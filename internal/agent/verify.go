@@ -50,6 +50,12 @@ func (a *agent) verify(ctx context.Context) error {
 }
 
 func (a *agent) tellWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {
-	step := verb.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work", Index: index, Of: of}
+	step := checkStep(check)
+	step.Index, step.Of = index, of
 	a.answer.detail(step, "waits "+(check.Timeout-a.clock.Since(began)).Round(time.Second).String()+" more: "+result.Message)
+}
+
+// checkStep is what lines of progress call a check.
+func checkStep(check nodespec.Check) verb.Step {
+	return verb.Step{Name: "Check " + check.Name, Reason: "the node must be proven to work"}
 }

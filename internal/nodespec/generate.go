@@ -3,7 +3,6 @@ package nodespec
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -46,8 +45,17 @@ type Component struct {
 	Files   []PayloadFile
 }
 
-// Make is the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or malformed, or when the payload
-// lacks a program that the node runs.
+// MissingProgramsError says which programs the payload should have for a node to run them.
+type MissingProgramsError struct {
+	Programs []string // file names, sorted
+}
+
+func (e *MissingProgramsError) Error() string {
+	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no node can be made without"
+}
+
+// Make is the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or malformed, and with a
+// MissingProgramsError when the payload lacks a program that the node runs.
 func Make(in Inputs) (NodeSpec, error) {
 	if err := in.validate(); err != nil {
 		return NodeSpec{}, err
@@ -59,7 +67,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		Features: []string{FeatureContainers},
 		Releases: programs.releases, Links: programs.links(),
 		Files:    files(in),
-		Firewall: firewall(),
+		Firewall: firewall(), Exclusions: exclusions(programs),
 		Identity: Identity{
 			Directory:  pkiDirectory,
 			CommonName: "system:node:" + in.Instance.NodeName, Organization: "system:nodes",
@@ -73,7 +81,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		Checks: checks(),
 	}
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
-		return NodeSpec{}, fmt.Errorf("the payload lacks %s: no node can be made without", strings.Join(missing, ", "))
+		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
 	spec.Directories = directories(spec.Services)
 	return spec, nil
@@ -162,6 +170,16 @@ func directories(services []Service) []Directory {
 		list = append(list, Directory{LogDirectory(service.Name), host.AccessInherited})
 	}
 	return list
+}
+
+// exclusions keep Microsoft Defender Antivirus from scanning every file that the container runtime unpacks or opens, which slows the
+// start of containers. They name the programs where they lie, in a folder that only administrators may write to, because a name alone
+// would hold for every program that takes it. Links do not count: Windows knows a process by its real path.
+func exclusions(p *programs) []host.Exclusion {
+	return []host.Exclusion{
+		{Kind: host.ExcludeProcess, Value: p.path("containerd.exe")},
+		{Kind: host.ExcludeProcess, Value: p.path("containerd-shim-runhcs-v1.exe")},
+	}
 }
 
 // firewall are the ports that others reach a node on.

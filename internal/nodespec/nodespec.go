@@ -40,6 +40,8 @@ type NodeSpec struct {
 	Environment map[string]string `json:"environment,omitempty"`
 	// Firewall are inbound rules.
 	Firewall []host.FirewallRule `json:"firewall,omitempty"`
+	// Exclusions are what Microsoft Defender Antivirus leaves out of its scans, where it is at work.
+	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
 	// Identity is the kubelet's certificate.
 	Identity Identity `json:"identity"`
 	// Services are the Windows services in the order in which they start.
@@ -143,6 +145,7 @@ const (
 	CheckHNSNetwork       CheckKind = "HNSNetwork"       // the HNS network is there with the node's subnet
 	CheckFile             CheckKind = "File"             // the file is there with the desired content
 	CheckEndpoint         CheckKind = "Endpoint"         // an endpoint can be made on the HNS network and removed again
+	CheckExclusions       CheckKind = "Exclusions"       // Microsoft Defender Antivirus has the exclusions, or is not at work
 )
 
 // Check is one proof that the node works.

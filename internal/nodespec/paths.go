@@ -92,3 +92,16 @@ func Within(path, folder string) bool {
 func trim(path string) string { return strings.TrimRight(path, `\`) }
 
 func short(digest string) string { return digest[:min(shortDigest, len(digest))] }
+
+// NodesOwn tells whether an entry of a folder that programs of all kinds share is there because of the node's programs, although no NodeSpec
+// names it. shared is false for any other folder: what lies there is the node's.
+func NodesOwn(folder, name string) (own, shared bool) {
+	switch {
+	case SamePath(folder, LogRoot):
+		// The kubelet makes these for the logs of pods.
+		return strings.EqualFold(name, "pods") || strings.EqualFold(name, "containers"), true
+	case SamePath(folder, `C:\var`), SamePath(folder, `C:\var\lib`):
+		return false, true
+	}
+	return false, false
+}

@@ -191,6 +191,7 @@ func checks() []Check {
 		{Name: "EndpointCanBeMade", Kind: CheckEndpoint, Target: hnsNetwork},
 		{Name: "KubeProxyHealthy", Kind: CheckHTTP, Target: "http://127.0.0.1:10256/healthz", Timeout: time.Minute},
 		{Name: "AgentRuns", Kind: CheckService, Target: ServiceAgent},
+		{Name: "AntivirusExclusions", Kind: CheckExclusions, Advisory: true},
 		{Name: "ExporterServes", Kind: CheckHTTP, Target: "http://127.0.0.1:9182/metrics", Advisory: true},
 	}
 }

@@ -105,13 +105,35 @@ func (r *restorer) path(path string, keep ...string) {
 }
 
 func (r *restorer) directory(path string, before PathBefore, fact FileFact, there bool, keep []string) {
-	keep = slices.Concat(before.Entries, keep)
+	keep = slices.Concat(before.Entries, keep, r.foreign(path, fact))
 	if there && slices.ContainsFunc(fact.Entries, func(entry string) bool { return !containsFold(keep, entry) }) {
 		r.add(RemovePath{Path: path, Keep: keep}, false)
 	}
 	if !there || !sameAccess(fact.Access, before.Access) {
 		r.add(MakeDirectory{Directory: nodespec.Directory{Path: path, Access: normalAccess(before.Access)}}, false)
 	}
+}
+
+// foreign are the entries of a shared folder that neither we nor the node's programs have made. Others may put there what they like, also
+// while the host is a node.
+func (r *restorer) foreign(folder string, fact FileFact) []string {
+	var names []string
+	for _, name := range fact.Entries {
+		own, shared := nodespec.NodesOwn(folder, name)
+		if shared && !own && !r.recorded(folder+`\`+name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (r *restorer) recorded(path string) bool {
+	for known := range r.facts.Ledger.Paths {
+		if nodespec.SamePath(known, path) {
+			return true
+		}
+	}
+	return false
 }
 
 func containsFold(list []string, name string) bool {

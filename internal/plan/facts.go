@@ -29,6 +29,20 @@ type Facts struct {
 	Endpoints   []host.HNSEndpoint           `json:"endpoints,omitempty"`
 	Processes   []host.Process               `json:"processes,omitempty"` // that run from our folders
 	Identity    IdentityFacts                `json:"identity"`
+	// EventSource tells whether Windows knows the agent's event source.
+	EventSource bool `json:"eventSource,omitempty"`
+	// Antivirus is Microsoft Defender Antivirus.
+	Antivirus AntivirusFacts `json:"antivirus"`
+}
+
+// AntivirusFacts are how Microsoft Defender Antivirus stands.
+type AntivirusFacts struct {
+	// AtWork is true when it scans. Only then the rest is known.
+	AtWork bool `json:"atWork,omitempty"`
+	// Unknown is why its exclusions cannot be read; empty when they can.
+	Unknown string `json:"unknown,omitempty"`
+	// Exclusions are its exclusions that the spec or the ledger names.
+	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
 }
 
 // Agent is the running agent.

@@ -99,5 +99,9 @@ func TestGoldenRemoval(t *testing.T) {
 		{PID: 7, Name: "shim.exe", Path: `C:\k\releases\containerd-v1\shim.exe`},
 		{PID: 8, Name: "wicd.exe", Path: `C:\k\wicd\0123456789ab\wicd.exe`},
 	}
-	golden(t, "removal", text(plan.Remove(m.Facts)))
+	first := plan.Remove(m.Facts)
+	for _, step := range first.Steps {
+		m.do(step)
+	}
+	golden(t, "removal", "# the services\n"+text(first)+"\n# then\n"+text(plan.Remove(m.Facts)))
 }

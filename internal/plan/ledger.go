@@ -19,8 +19,21 @@ type Ledger struct {
 	Services map[string]*host.Service `json:"services,omitempty"`
 	// Paths are files, links and folders before we made them.
 	Paths map[string]PathBefore `json:"paths,omitempty"`
+	// EventSource tells whether Windows knew the agent's event source before us; nil: it was not added.
+	EventSource *bool `json:"eventSource,omitempty"`
+	// Exclusions are those that we added to Microsoft Defender Antivirus. One that was there before us is not among them.
+	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
+	// Refusal tells that Defender did not let us change its exclusions; nil: it did, or was not asked.
+	Refusal *Refusal `json:"refusal,omitempty"`
 	// Networks are the HNS networks that our services make.
 	Networks []string `json:"networks,omitempty"`
+}
+
+// Refusal is that Microsoft Defender Antivirus does not let us change its exclusions. The node goes on without; Defender is asked again
+// after the next restart of the host and with the next verb that changes it.
+type Refusal struct {
+	BootID string `json:"bootID"`
+	Reason string `json:"reason"`
 }
 
 // PathBefore is what lay at a path before we wrote there.

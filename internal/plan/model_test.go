@@ -27,6 +27,7 @@ type model struct {
 	disturbed bool // the last step was felt by pods
 	subnet    string
 	disturbs  map[string]bool // services that pods feel
+	refuses   bool            // Defender changes no exclusion
 }
 
 // fresh is a host before us. The operator has made C:\k\wicd.
@@ -43,6 +44,7 @@ func fresh() *model {
 		Environment: map[string]string{},
 		Firewall:    map[string]host.FirewallRule{},
 		Services:    map[string]host.Service{},
+		Antivirus:   plan.AntivirusFacts{AtWork: true},
 	}}
 }
 
@@ -51,6 +53,7 @@ func (m *model) clone() *model {
 	c.Payload, c.Features, c.Files = maps.Clone(m.Payload), maps.Clone(m.Features), maps.Clone(m.Files)
 	c.Environment, c.Firewall, c.Services = maps.Clone(m.Environment), maps.Clone(m.Firewall), maps.Clone(m.Services)
 	c.Networks, c.Endpoints, c.Processes = slices.Clone(m.Networks), slices.Clone(m.Endpoints), slices.Clone(m.Processes)
+	c.Antivirus.Exclusions = slices.Clone(m.Antivirus.Exclusions)
 	return &c
 }
 
@@ -106,6 +109,12 @@ func (m *model) effect(step plan.Step) {
 		m.Firewall[o.Rule.Name] = o.Rule
 	case plan.DeleteFirewallRule:
 		delete(m.Firewall, o.Rule)
+	case plan.AddEventSource:
+		m.EventSource = true
+	case plan.RemoveEventSource:
+		m.EventSource = false
+	case plan.AddExclusion, plan.RemoveExclusion:
+		m.changeExclusions(o)
 	case plan.RequestCertificate:
 		m.Identity.Request = request(o.Identity.CommonName)
 	case plan.InstallCertificate:
@@ -116,6 +125,20 @@ func (m *model) effect(step plan.Step) {
 	default:
 		m.doFile(step.Operation)
 		m.doService(step.Operation)
+	}
+}
+
+func (m *model) changeExclusions(operation plan.Operation) {
+	if m.refuses {
+		m.Ledger.Refusal = &plan.Refusal{BootID: m.System.BootID, Reason: "refused"}
+		return
+	}
+	switch o := operation.(type) {
+	case plan.AddExclusion:
+		m.Ledger = m.Ledger.WithExclusion(o.Exclusion)
+		m.Antivirus.Exclusions = append(m.Antivirus.Exclusions, o.Exclusion)
+	case plan.RemoveExclusion:
+		m.Antivirus.Exclusions = orNil(slices.DeleteFunc(slices.Clone(m.Antivirus.Exclusions), o.Exclusion.Is))
 	}
 }
 

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,6 +21,13 @@ func before(t *rapid.T) *model {
 	}
 	if some.Draw(t, "own variable") {
 		m.Environment["NO_PROXY"] = "own"
+	}
+	m.EventSource = some.Draw(t, "event source of another agent")
+	m.Antivirus.AtWork, m.refuses = some.Draw(t, "Defender at work"), some.Draw(t, "Defender refuses")
+	if some.Draw(t, "own exclusions") {
+		m.Antivirus.Exclusions = []host.Exclusion{
+			{Kind: host.ExcludePath, Value: `D:\data`}, {Kind: host.ExcludeProcess, Value: `C:\K\Releases\containerd-v1\containerd.exe`},
+		}
 	}
 	if some.Draw(t, "own service") {
 		m.Services["kube-proxy"] = host.Service{
@@ -68,7 +76,7 @@ func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 func drift(t *rapid.T, m *model) {
 	for range rapid.IntRange(0, 4).Draw(t, "drifts") {
 		name := rapid.SampledFrom([]string{"containerd", "kubelet", "overlay", "kube-proxy"}).Draw(t, "service")
-		switch rapid.IntRange(0, 7).Draw(t, "kind") {
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
 			m.stop(name)
 		case 1:
@@ -92,6 +100,12 @@ func drift(t *rapid.T, m *model) {
 		case 7:
 			release := nodespec.ReleasesRoot + `\` + name + "-v1"
 			delete(m.Files, release+`\`+nodespec.ReleaseManifest)
+		case 8:
+			m.Antivirus.AtWork = true
+		case 9:
+			m.Antivirus.Exclusions = slices.DeleteFunc(m.Antivirus.Exclusions, func(e host.Exclusion) bool {
+				return slices.ContainsFunc(m.Ledger.Exclusions, e.Is)
+			})
 		}
 	}
 }
@@ -143,6 +157,7 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		operatorLeaves(m)
 		operatorLeaves(want)
 		m.Ledger, m.Identity, m.Payload = want.Ledger, want.Identity, want.Payload
+		m.Antivirus.AtWork, m.Antivirus.Exclusions = want.Antivirus.AtWork, orNil(m.Antivirus.Exclusions)
 		m.disturbed, m.disturbs, m.subnet = want.disturbed, want.disturbs, want.subnet
 		m.Networks, m.Endpoints, m.Processes = orNil(m.Networks), orNil(m.Endpoints), orNil(m.Processes)
 		if !reflect.DeepEqual(m, want) {

@@ -13,7 +13,7 @@ import (
 // files that were there is left for the agent to fill in.
 func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l := facts.Ledger
-	l.Removing = false
+	l.Removing, l.Refusal = false, nil
 	if spec.HostName != "" && l.HostName == "" {
 		l.HostName = facts.System.HostName
 	}
@@ -33,6 +33,7 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l.Services = remember(l.Services, services, func(name string) *host.Service { return pointer(facts.Services, name) })
 	l.Paths = remember(l.Paths, recordedPaths(spec), func(path string) PathBefore { return pathBefore(facts, path) })
 	l.Networks = rememberNetworks(facts, spec)
+	l.EventSource = recordEventSource(facts, spec)
 	return l
 }
 

@@ -10,10 +10,14 @@ import (
 )
 
 // Remove says what must be done to give the host back as the ledger says it was. The agent's own folder stays, and C:\k with it: the
-// operator deletes them when the plan is empty.
+// operator deletes them when the plan is empty. What services have started shows only when they are stopped: until then containerd may
+// start one more shim, which would hold its files. So the stops are a plan of their own.
 func Remove(facts Facts) Plan {
 	r := &remover{restorer{facts: facts, why: "the host is given back as it was"}}
 	r.endServices()
+	if len(r.steps) > 0 {
+		return Plan{Steps: r.steps}
+	}
 	r.killProcesses()
 	r.deleteNetworks()
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Firewall)) {
@@ -21,6 +25,10 @@ func Remove(facts Facts) Plan {
 	}
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Environment)) {
 		r.variable(name)
+	}
+	r.eventSource()
+	for _, exclusion := range facts.Ledger.Exclusions {
+		r.exclusion(exclusion)
 	}
 	r.paths()
 	for _, name := range r.services() {

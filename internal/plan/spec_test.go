@@ -51,6 +51,9 @@ func addRelease(spec *nodespec.NodeSpec, component, version string) {
 		Files: []nodespec.PayloadFile{{Name: component + ".exe", SHA256: "sum of " + component + " " + version}},
 	}
 	link := nodespec.Link{Path: `C:\k\` + component + ".exe", Target: release.Path(release.Files[0])}
+	if component == "containerd" {
+		spec.Exclusions = []host.Exclusion{{Kind: host.ExcludeProcess, Value: link.Target}}
+	}
 	for i := range spec.Releases {
 		if spec.Releases[i].Component == component {
 			spec.Releases[i], spec.Links[i] = release, link

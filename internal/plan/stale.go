@@ -27,6 +27,11 @@ func (m *maker) giveBackStale() {
 	for _, name := range slices.Sorted(maps.Keys(stale.environment)) {
 		r.variable(name)
 	}
+	for _, exclusion := range m.facts.Ledger.Exclusions {
+		if !excluded(m.spec.Exclusions, exclusion) && !runs(m.facts, exclusion) {
+			r.exclusion(exclusion)
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(stale.paths)) {
 		if nodespec.Within(path, nodespec.ReleasesRoot) {
 			m.removeRelease(r, path)
@@ -140,6 +145,9 @@ func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	ledger.Environment = maps.Clone(ledger.Environment)
 	maps.DeleteFunc(ledger.Environment, func(name string, _ *string) bool {
 		return stale.environment[name] && restored(facts, func(r *restorer) { r.variable(name) })
+	})
+	ledger.Exclusions = slices.DeleteFunc(slices.Clone(ledger.Exclusions), func(exclusion host.Exclusion) bool {
+		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() && !excluded(facts.Antivirus.Exclusions, exclusion)
 	})
 	ledger.Paths = maps.Clone(ledger.Paths)
 	maps.DeleteFunc(ledger.Paths, func(path string, _ PathBefore) bool {

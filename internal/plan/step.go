@@ -64,6 +64,14 @@ type (
 	SetFirewallRule struct{ Rule host.FirewallRule }
 	// DeleteFirewallRule takes a rule away.
 	DeleteFirewallRule struct{ Rule string }
+	// AddEventSource makes an event source known to Windows.
+	AddEventSource struct{ Source string }
+	// RemoveEventSource makes Windows forget an event source.
+	RemoveEventSource struct{ Source string }
+	// AddExclusion has Microsoft Defender Antivirus leave something out of its scans.
+	AddExclusion struct{ Exclusion host.Exclusion }
+	// RemoveExclusion has it scanned again.
+	RemoveExclusion struct{ Exclusion host.Exclusion }
 	// RequestCertificate makes the kubelet's private key and its certificate request.
 	RequestCertificate struct{ Identity nodespec.Identity }
 	// InstallCertificate puts the signed certificate where the kubelet finds it.
@@ -104,6 +112,10 @@ func (o MakeLink) target() string           { return o.Link.Path }
 func (o SetEnvironment) target() string     { return o.Name }
 func (o SetFirewallRule) target() string    { return o.Rule.Name }
 func (o DeleteFirewallRule) target() string { return o.Rule }
+func (o AddEventSource) target() string     { return o.Source }
+func (o RemoveEventSource) target() string  { return o.Source }
+func (o AddExclusion) target() string       { return o.Exclusion.Value }
+func (o RemoveExclusion) target() string    { return o.Exclusion.Value }
 func (o RequestCertificate) target() string { return o.Identity.CommonName }
 func (o InstallCertificate) target() string { return o.Identity.CommonName }
 func (o ConfigureService) target() string   { return o.Service.Name }

@@ -1,0 +1,304 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// exclusionSteps are the steps about exclusions.
+func exclusionSteps(steps []string) []string {
+	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return !strings.Contains(step, "Exclusion ") })
+}
+
+// excludes tells whether Microsoft Defender Antivirus leaves out all that the spec names.
+func (r *rig) excludes(spec nodespec.NodeSpec) bool {
+	for _, exclusion := range spec.Exclusions {
+		if !slices.ContainsFunc(r.Exclusions(), exclusion.Is) {
+			return false
+		}
+	}
+	return true
+}
+
+// advice is what the check of the exclusions says.
+func (r *rig) advice() verb.CheckResult {
+	r.Helper()
+	line, _ := r.run("verify")
+	for _, check := range line.Result.Checks {
+		if check.Name == "AntivirusExclusions" {
+			return check
+		}
+	}
+	r.Fatal("there is no such check")
+	return verb.CheckResult{}
+}
+
+// withoutDefender takes Microsoft Defender Antivirus off the host.
+func withoutDefender(r *rig) {
+	r.must(r.Host().Services.Stop(r.ctx, host.DefenderService))
+	r.must(r.Host().Services.Delete(r.ctx, host.DefenderService))
+}
+
+// disabledDefender leaves it installed, but so that it does not start.
+func disabledDefender(r *rig) {
+	service, _ := r.Service(host.DefenderService)
+	service.StartType = host.StartDisabled
+	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
+	r.must(r.Host().Services.Stop(r.ctx, host.DefenderService))
+}
+
+// R-098, R-099
+func TestHostsWithAndWithoutDefender(t *testing.T) {
+	t.Parallel()
+	lookAlike := func(r *rig) {
+		withoutDefender(r)
+		path := `C:\Program Files\Contoso\Windows Defender Companion.exe`
+		r.must(r.Drive().MkdirAll(`C:\Program Files\Contoso`))
+		r.must(r.Drive().WriteFile(path, program("shim.exe", "v1")))
+		r.must(r.Host().Services.Configure(r.ctx, host.ServiceConfig{
+			Name: "WinDefendCompanion", DisplayName: "Windows Defender Companion", CommandLine: host.CommandLine(path), StartType: host.StartAutomatic,
+		}))
+		r.must(r.Host().Services.Start(r.ctx, "WinDefendCompanion"))
+	}
+	for name, test := range map[string]struct {
+		prepare func(*rig)
+		want    bool
+	}{
+		"a host on which Defender is at work":                           {func(*rig) {}, true},
+		"a host on which Defender is installed but stopped":             {disabledDefender, false},
+		"a host without Defender":                                       {withoutDefender, false},
+		"a host with another process that is named Windows Defender...": {lookAlike, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			test.prepare(r)
+			r.before = r.Snapshot()
+			steps := r.configure()
+			if got := len(exclusionSteps(steps)); (got == len(r.full().Exclusions)) != test.want || !test.want && got > 0 {
+				t.Errorf("steps: %q", exclusionSteps(steps))
+			}
+			if r.excludes(r.full()) != test.want {
+				t.Errorf("exclusions: %v", r.Exclusions())
+			}
+			if check := r.advice(); !check.Passed {
+				t.Error(check.Message)
+			}
+			if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+				t.Errorf("there is more to do: %s", names(p))
+			}
+			r.awaitSettled()
+			r.remove()
+			compare(t, r.before, r.Snapshot())
+		})
+	}
+}
+
+// R-099
+func TestExclusionsAreThereBeforeContainerdStarts(t *testing.T) {
+	t.Parallel()
+	steps := newRig(t).start().configure()
+	first, start := slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, "AddExclusion") }), slices.Index(steps, "StartService containerd")
+	if first < 0 || start < first {
+		t.Error(steps)
+	}
+}
+
+// R-064, R-099
+func TestExclusionsOfTheUserStay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	for _, own := range []host.Exclusion{{Kind: host.ExcludePath, Value: `D:\data`}, r.full().Exclusions[0]} {
+		r.must(r.Host().Antivirus.AddExclusion(r.ctx, own))
+	}
+	r.before = r.Snapshot()
+	steps := r.configure()
+	if got := exclusionSteps(steps); len(got) != len(r.full().Exclusions)-1 {
+		t.Errorf("steps: %q", got)
+	}
+	r.awaitSettled()
+	r.remove()
+	compare(t, r.before, r.Snapshot())
+}
+
+func TestExclusionsFollowTheRelease(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	former := r.full().Exclusions
+	r.versions = versions{"containerd": "v2"}
+	r.applied(r.full())
+	if !r.excludes(r.full()) {
+		t.Errorf("the new release is scanned: %v", r.Exclusions())
+	}
+	if slices.ContainsFunc(r.Exclusions(), former[0].Is) {
+		t.Error("the former containerd, which does not run, is excluded")
+	}
+	if !slices.ContainsFunc(r.Exclusions(), former[1].Is) {
+		t.Error("the former shim, which runs as long as its container, is scanned")
+	}
+	for _, process := range r.RunningProcesses() {
+		if nodespec.SamePath(process.Path, former[1].Value) {
+			r.must(r.Host().Processes.Kill(r.ctx, process.PID))
+		}
+	}
+	r.applied(r.full())
+	if len(r.Exclusions()) != len(r.full().Exclusions) {
+		t.Errorf("what nothing runs from is excluded: %v", r.Exclusions())
+	}
+}
+
+// A Defender that is managed elsewhere keeps no host from becoming a node or from being given back.
+func TestDefenderThatRefuses(t *testing.T) {
+	t.Parallel()
+	t.Run("changes of its exclusions", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		mend := r.DefenderRefuses()
+		if got := exclusionSteps(r.configure()); len(got) == 0 {
+			t.Error("it was not asked")
+		}
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("it is asked again and again: %s", names(p))
+		}
+		if check := r.advice(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "containerd.exe") || !strings.Contains(check.Message, "tamper protection") {
+			t.Errorf("%+v", check)
+		}
+		mend()
+		if steps := r.applied(r.full()); len(exclusionSteps(steps)) != len(r.full().Exclusions) || !r.excludes(r.full()) {
+			t.Errorf("the next apply does not ask again: %q", steps)
+		}
+		if check := r.advice(); !check.Passed {
+			t.Error(check.Message)
+		}
+		r.awaitSettled()
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("to show its exclusions", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		r.DefenderHidesExclusions()
+		if got := exclusionSteps(r.configure()); len(got) != 0 {
+			t.Errorf("steps: %q", got)
+		}
+		if check := r.advice(); check.Passed || !check.Advisory {
+			t.Errorf("%+v", check)
+		}
+	})
+	t.Run("to take an exclusion away again", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.DefenderRefuses()
+		r.remove()
+		if !r.excludes(r.full()) {
+			t.Error("the test has nothing to refuse")
+		}
+	})
+}
+
+// R-056
+func TestDefenderThatFails(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"Exclusions", "AddExclusion"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			r.OnOperation(func(o fake.Operation) error {
+				if o.Interface == "Antivirus" && o.Method == method {
+					return errors.New("WMI: invalid class (0x80041010)")
+				}
+				return nil
+			})
+			r.configure()
+			if check := r.advice(); check.Passed || !check.Advisory || !strings.Contains(check.Message, "0x80041010") {
+				t.Errorf("%+v", check)
+			}
+			r.awaitSettled()
+			r.remove()
+			compare(t, r.before, r.Snapshot())
+		})
+	}
+}
+
+// A Defender that begins to work later is drift, which the service repairs without the operator. R-092, R-099
+func TestDefenderThatStartsLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	disabledDefender(r)
+	r.before = r.Snapshot()
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Services" && o.Method == "Query" && o.Target != "" {
+			r.Journal().Append(looked, "", 0)
+		}
+		return nil
+	})
+	r.configure()
+	r.awaitSettled()
+	r.pass(agent.DriftPoll)
+	service, _ := r.Service(host.DefenderService)
+	service.StartType = host.StartAutomatic
+	r.must(r.Host().Services.Configure(r.ctx, service.ServiceConfig))
+	r.must(r.Host().Services.Start(r.ctx, host.DefenderService))
+	r.pass(agent.DriftCheck)
+	if !r.excludes(r.full()) {
+		t.Fatalf("exclusions: %v", r.Exclusions())
+	}
+	r.remove()
+	if got := r.Snapshot().Exclusions; len(got) != 0 {
+		t.Errorf("what the service added is not taken away: %v", got)
+	}
+}
+
+func TestServiceAndARefusingDefender(t *testing.T) {
+	t.Parallel()
+	r := node(t)
+	for _, exclusion := range r.full().Exclusions {
+		r.must(r.Host().Antivirus.RemoveExclusion(r.ctx, exclusion))
+	}
+	r.DefenderRefuses()
+	asked := 0
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Antivirus" && o.Method == "AddExclusion" {
+			asked++
+		}
+		return nil
+	})
+	r.pass(agent.AntivirusCheck)
+	r.pass(agent.AntivirusCheck)
+	if want := len(r.full().Exclusions); asked != want {
+		t.Errorf("Defender was asked %d times, want %d", asked, want)
+	}
+	if n := strings.Count(r.log(), "tamper protection"); n == 0 {
+		t.Errorf("the log does not say so: %s", r.log())
+	}
+	if events := r.events(agent.EventRepaired); len(events) != 0 {
+		t.Errorf("it says that it was repaired: %+v", events)
+	}
+}
+
+// The question costs Defender and WMI some work. A service with nothing to repair asks it seldom.
+func TestServiceAsksDefenderSeldom(t *testing.T) {
+	t.Parallel()
+	r := node(t)
+	asked := 0
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Antivirus" && o.Method == "Exclusions" {
+			asked++
+		}
+		return nil
+	})
+	for range 10 {
+		r.pass(agent.DriftCheck)
+	}
+	if asked > 1 {
+		t.Errorf("%d times in %s", asked, 10*agent.DriftCheck)
+	}
+}

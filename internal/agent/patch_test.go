@@ -1,0 +1,87 @@
+package agent_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// archiveOf packs one file.
+func archiveOf(t *testing.T, content []byte) []byte {
+	t.Helper()
+	source := payload.Source{Component: payload.Component{Name: "patches", Version: "v1", Source: "test", Required: true, StandIn: true}}
+	source.Files = []payload.File{{Path: "one.patch"}}
+	source.Content = []func() (io.ReadCloser, error){func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
+	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.0.0", WindowBytes: 1 << 20, Components: []payload.Source{source, agentSource()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := p.Pack(&b, []string{sum(content)}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func agentSource() payload.Source { return source("wicd", "v1", []string{"wicd.exe"}) }
+
+func patchOf(t *testing.T, from, to []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := payload.MakePatch(&b, from, to); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestPatchOfAFileThatTheHostHas(t *testing.T) {
+	t.Parallel()
+	before, after := program("kubelet.exe", "v1"), program("kubelet.exe", "v2")
+	apply := func(r *rig, archive []byte) verb.Line {
+		r.Helper()
+		r.versions = versions{"kubelet": "v2"}
+		data, err := r.full().Encode()
+		r.must(err)
+		specPath, archivePath := nodespec.InboxSpec(sum(data)), nodespec.InboxPayload(sum(archive))
+		r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
+		r.must(r.Drive().WriteFile(specPath, data))
+		r.must(r.Drive().WriteFile(archivePath, archive))
+		line, _ := r.run("apply", "--spec", specPath, "--payload", archivePath)
+		return line
+	}
+	t.Run("makes the new one", func(t *testing.T) {
+		r := joined(t)
+		if line := apply(r, archiveOf(t, patchOf(t, before, after))); line.Type != verb.TypeResult {
+			t.Fatalf("%s %v", line.Type, line.Failure)
+		}
+		path := versions{"kubelet": "v2"}.release("kubelet").Directory + `\kubelet.exe`
+		if data, _ := r.Drive().ReadFile(path); !bytes.Equal(data, after) {
+			t.Errorf("%s is not the new file", path)
+		}
+	})
+	t.Run("is left when the old one is not what its name says, and the host can be sent the file", func(t *testing.T) {
+		r := joined(t)
+		r.must(r.Drive().MkdirAll(nodespec.IncomingRoot))
+		r.must(r.Drive().WriteFile(nodespec.IncomingRoot+`\`+sum([]byte("another")), []byte("cut")))
+		if line := apply(r, archiveOf(t, patchOf(t, []byte("another"), after))); line.Type != verb.TypeFailure {
+			t.Fatalf("%s", line.Type)
+		}
+		r.applied(r.full())
+	})
+	for name, patch := range map[string][]byte{
+		"made for a file that the host has not": patchOf(t, []byte("another"), after),
+		"to a file that nobody wants":           patchOf(t, before, []byte("another")),
+	} {
+		t.Run(name+" is left, and the host can be sent the file", func(t *testing.T) {
+			r := joined(t)
+			if line := apply(r, archiveOf(t, patch)); line.Type != verb.TypeFailure {
+				t.Fatalf("%s", line.Type)
+			}
+			r.applied(r.full())
+		})
+	}
+}

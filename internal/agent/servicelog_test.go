@@ -1,0 +1,131 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+const logDirectory = `C:\var\log\windows-instance-config-daemon`
+
+// restartAgent stops the agent's service, does something, and starts it.
+func (r *rig) restartAgent(between func()) {
+	r.Helper()
+	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
+	between()
+	n := r.count("ready", nodespec.ServiceAgent)
+	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceAgent))
+	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
+}
+
+// logs are the names in the folder of the service's log.
+func (r *rig) logs() []string {
+	r.Helper()
+	infos, err := r.Drive().ReadDir(logDirectory)
+	r.must(err)
+	var names []string
+	for _, info := range infos {
+		names = append(names, info.Name)
+	}
+	return names
+}
+
+func TestServiceLog(t *testing.T) {
+	t.Parallel()
+	t.Run("lines are added to what is there", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		before := r.log()
+		r.restartAgent(func() {})
+		if after := r.log(); !strings.HasPrefix(after, before) || strings.Count(after, "runs as a service") != 2 {
+			t.Errorf("got %q", after)
+		}
+	})
+	t.Run("a full file gets another name, and the youngest of those are kept", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		full := strings.Repeat("an old line\r\n", 100_000)
+		for i := range agent.DefaultLogSettings().Files + 3 {
+			r.restartAgent(func() {
+				r.must(r.Drive().WriteFile(logDirectory+`\wicd.log`, []byte(fmt.Sprint(i, "\r\n", full))))
+				r.ticking.Step(time.Second)
+			})
+		}
+		names := r.logs()
+		if len(names) != agent.DefaultLogSettings().Files+1 {
+			t.Fatalf("got %q", names)
+		}
+		if log := r.log(); len(log) > 1000 || !strings.Contains(log, "runs as a service") {
+			t.Errorf("the new log has %d bytes", len(log))
+		}
+		oldest, err := r.Drive().ReadFile(logDirectory + `\` + names[0])
+		r.must(err)
+		if !strings.HasPrefix(string(oldest), "3\r\n") {
+			t.Errorf("the oldest that was kept is %.10q", oldest)
+		}
+	})
+	t.Run("a file with another name is removed when it is old, and others' files never", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		for _, name := range []string{"wicd-20260101-120000.log", "wicd-notes.log", "wicd-crash.log", "other-20260101-120000.log"} {
+			r.must(r.Drive().WriteFile(logDirectory+`\`+name, []byte("old")))
+		}
+		r.restartAgent(func() {})
+		if got := r.logs(); len(got) != 5 {
+			t.Errorf("too early: %q", got)
+		}
+		r.restartAgent(func() { r.ticking.Step(agent.DefaultLogSettings().FileAge + time.Hour) })
+		want := "other-20260101-120000.log wicd-crash.log wicd-notes.log wicd.log"
+		if got := strings.Join(r.logs(), " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("a full file that another program holds grows on", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		var release func()
+		r.restartAgent(func() {
+			r.must(r.Drive().WriteFile(logDirectory+`\wicd.log`, []byte(strings.Repeat("an old line\r\n", 100_000))))
+			var err error
+			release, err = r.HoldFile(logDirectory + `\wicd.log`)
+			r.must(err)
+		})
+		release()
+		r.restartAgent(func() {})
+		if log := r.log(); strings.Count(log, "runs as a service") != 2 {
+			t.Errorf("a line is lost: %q", log)
+		}
+	})
+	t.Run("lines wait for a folder that is not there", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		r.must(r.Drive().RemoveAll(logDirectory))
+		r.pass(agent.DriftCheck)
+		if log := r.log(); !strings.Contains(log, "MakeDirectory "+logDirectory) {
+			t.Errorf("got %q", log)
+		}
+	})
+}
+
+func TestServiceLogWaitsForItsInterval(t *testing.T) {
+	t.Parallel()
+	r := node(t, func(r *rig) { r.logSettings = agent.LogSettings{FileSize: 1 << 20, FlushInterval: time.Minute} })
+	r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+	r.pass(agent.DriftPoll)
+	if log := r.log(); strings.Contains(log, "kube-proxy") {
+		t.Errorf("it was written at once: %q", log)
+	}
+	r.pass(time.Minute)
+	if log := r.log(); !strings.Contains(log, "StartService kube-proxy") {
+		t.Errorf("it was not written after a minute: %q", log)
+	}
+	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceAgent))
+	if log := r.log(); !strings.Contains(log, "told to stop") {
+		t.Errorf("it was not written at the end: %q", log)
+	}
+}

@@ -1,0 +1,110 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// shims are the running container shims of the node.
+func (r *rig) shims() []host.Process {
+	return slices.DeleteFunc(r.RunningProcesses(), func(p host.Process) bool { return p.Name != "shim.exe" || !nodespec.Within(p.Path, nodespec.Root) })
+}
+
+// oneMoreShim has containerd's process start one more shim, as for the pod of a DaemonSet.
+func (r *rig) oneMoreShim(release nodespec.Release) {
+	r.Helper()
+	_, err := r.Spawn(release.Directory + `\shim.exe`)
+	r.must(err)
+}
+
+// R-165
+func TestRemovalEndsContainerShims(t *testing.T) {
+	t.Parallel()
+	t.Run("all of them, before their files go", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		release := r.full().Releases[1]
+		r.oneMoreShim(release)
+		r.oneMoreShim(release)
+		if n := len(r.shims()); n != 3 {
+			t.Fatalf("%d shims run before the removal", n)
+		}
+		left := -1
+		r.OnOperation(func(o fake.Operation) error {
+			if left < 0 && o.Interface == "Files" && o.Method == "Remove" && (nodespec.Within(o.Target, nodespec.ReleasesRoot) || nodespec.Within(nodespec.ReleasesRoot, o.Target)) {
+				left = len(r.shims())
+			}
+			return nil
+		})
+		steps := r.remove()
+		if left != 0 {
+			t.Errorf("%d shims run when their files are removed (-1: the files were not removed)", left)
+		}
+		kill := slices.Index(steps, "KillProcess shim.exe")
+		remove := slices.IndexFunc(steps, func(s string) bool { return strings.HasPrefix(s, `RemovePath C:\k`) })
+		if stop := slices.Index(steps, "StopService containerd"); stop < 0 || kill < stop || remove < kill {
+			t.Errorf("steps: %q", steps)
+		}
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("those of a former release too", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		former := r.full().Releases[1]
+		r.versions = versions{"containerd": "v2"}
+		r.applied(r.full())
+		if !slices.ContainsFunc(r.shims(), func(p host.Process) bool { return nodespec.Within(p.Path, former.Directory) }) {
+			t.Fatal("no shim runs from the former release")
+		}
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("one that containerd starts while it is being stopped", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		release := r.full().Releases[1]
+		late := false
+		r.OnOperation(func(o fake.Operation) error {
+			if !late && o.Interface == "Services" && o.Method == "Stop" && o.Target == "containerd" {
+				late = true
+				r.oneMoreShim(release)
+			}
+			return nil
+		})
+		r.remove()
+		if !late {
+			t.Fatal("containerd was not stopped")
+		}
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("but not a process of that name that is somebody else's", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		path := `C:\Program Files\Contoso\shim.exe`
+		r.must(r.Drive().MkdirAll(`C:\Program Files\Contoso`))
+		r.must(r.Drive().WriteFile(path, program("shim.exe", "v1")))
+		r.start()
+		r.configure()
+		r.awaitSettled()
+		own, err := r.Spawn(path)
+		r.must(err)
+		r.ended(own.PID, func() { r.run("remove") })
+	})
+}
+
+// ended fails when the process does not live on after the action.
+func (r *rig) ended(pid int, action func()) {
+	r.Helper()
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Power" && !slices.ContainsFunc(r.RunningProcesses(), func(p host.Process) bool { return p.PID == pid }) {
+			r.Errorf("process %d was ended before the restart", pid)
+		}
+		return nil
+	})
+	action()
+}

@@ -1,0 +1,103 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// silentProbes are those of a host on which something takes a connection and never answers.
+type silentProbes struct{ host.Probes }
+
+func (silentProbes) HTTPGet(ctx context.Context, _ string) (int, string, error) {
+	<-ctx.Done()
+	return 0, "", context.Cause(ctx)
+}
+
+// runStepping runs a verb on a clock of its own, which it steps until the verb answers.
+func (r *rig) runStepping(args ...string) verb.Line {
+	r.Helper()
+	ticking := clocktesting.NewFakeClock(time.Now())
+	r.clock = ticking
+	answer := make(chan verb.Line)
+	go func() {
+		line, _ := r.run(args...)
+		answer <- line
+	}()
+	for r.ctx.Err() == nil {
+		select {
+		case line := <-answer:
+			return line
+		default:
+			if ticking.HasWaiters() {
+				ticking.Step(10 * time.Second)
+			}
+			runtime.Gosched()
+		}
+	}
+	r.Fatal("the verb does not end")
+	return verb.Line{}
+}
+
+// What does not answer must not keep a verb, which holds the lock, from ending.
+func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
+	t.Parallel()
+	t.Run("a check that gets no answer has failed", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.bend = func(h *host.Host) { h.Probes = silentProbes{h.Probes} }
+		line := r.runStepping("verify")
+		if line.Type != verb.TypeResult {
+			t.Fatalf("%s %v", line.Type, line.Failure)
+		}
+		for _, check := range line.Result.Checks {
+			if check.Name == "KubeletHealthy" && (check.Passed || !strings.Contains(check.Message, agent.LimitCheck.String())) {
+				t.Errorf("got %+v", check)
+			}
+		}
+	})
+	t.Run("facts are waited for only so long", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		args := append([]string{"plan"}, r.send(r.full())...)
+		r.bend = func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} }
+		if line, _ := r.run(args...); line.Type != verb.TypeResult {
+			t.Errorf("%s %v", line.Type, line.Failure)
+		}
+	})
+	t.Run("steps are waited for only so long", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		r.bend = func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} }
+		r.start().configure()
+	})
+}
+
+// impatientNetworks want a limit for how long they may take.
+type impatientNetworks struct{ hns }
+
+// hns lets a method of the interface have its name.
+type hns = host.Networks
+
+func (n impatientNetworks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > agent.LimitFacts {
+		return nil, errors.New("there is no limit")
+	}
+	return n.hns.Networks(ctx)
+}
+
+func (n impatientNetworks) CreateEndpoint(ctx context.Context, network, name string) (host.HNSEndpoint, error) {
+	if limit, limited := ctx.Deadline(); !limited || time.Until(limit) > agent.LimitStep {
+		return host.HNSEndpoint{}, errors.New("there is no limit")
+	}
+	return n.hns.CreateEndpoint(ctx, network, name)
+}

@@ -1,0 +1,130 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// folderOf is the folder of an agent.
+func folderOf(program []byte) string {
+	return strings.TrimSuffix(nodespec.AgentPath(sum(program)), `\`+nodespec.AgentProgram)
+}
+
+// upgraded gives the operator another agent.
+func (r *rig) upgraded() nodespec.NodeSpec {
+	r.program = program("wicd.exe", "v2")
+	spec := r.full()
+	last := &spec.Services[len(spec.Services)-1]
+	last.CommandLine = nodespec.AgentPath(sum(r.program)) + " service"
+	return spec
+}
+
+// A new agent lies beside the one that runs and takes its place. R-086
+func TestAgentUpgradeWhileItRuns(t *testing.T) {
+	t.Parallel()
+	t.Run("the service is re-pointed and restarted, and nothing else", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		before, _ := r.Service(nodespec.ServiceAgent)
+		spec := r.upgraded()
+		steps := r.applied(spec)
+		want := []string{
+			"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent, "StartService " + nodespec.ServiceAgent,
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("got %q", steps)
+		}
+		after, _ := r.Service(nodespec.ServiceAgent)
+		path := nodespec.AgentPath(sum(r.program))
+		if after.State != host.ServiceRunning || after.PID == before.PID || !strings.HasPrefix(after.RunningCommandLine, path) {
+			t.Errorf("got %+v", after)
+		}
+		if !slices.Equal(after.RestartDelays, before.RestartDelays) || len(after.RestartDelays) == 0 {
+			t.Errorf("recovery %v", after.RestartDelays)
+		}
+		if _, err := r.Drive().Stat(folderOf(agentProgram)); err == nil {
+			t.Error("the former agent is still there")
+		}
+		if steps := r.applied(spec); len(steps) != 0 {
+			t.Errorf("again: %q", steps)
+		}
+	})
+	t.Run("the running program is never written", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		if err := r.Drive().WriteFile(nodespec.AgentPath(sum(agentProgram)), []byte("MZ wicd.exe v2")); err == nil {
+			t.Fatal("Windows lets nobody write a program that runs")
+		}
+		r.applied(r.upgraded())
+	})
+	t.Run("the former folder stays while a process runs from it, and goes with the next apply", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		release, err := r.HoldFile(nodespec.AgentPath(sum(agentProgram)))
+		r.must(err)
+		spec := r.upgraded()
+		r.applied(spec)
+		if _, err := r.Drive().Stat(nodespec.AgentPath(sum(agentProgram))); err != nil {
+			t.Fatal("it was taken away while it is held")
+		}
+		release()
+		r.applied(spec)
+		if _, err := r.Drive().Stat(folderOf(agentProgram)); err == nil {
+			t.Error("the former agent is still there")
+		}
+	})
+	t.Run("the new agent repairs drift", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		r.applied(r.upgraded())
+		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > 1 }))
+		r.pass(agent.DriftPoll)
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		r.pass(agent.DriftPoll)
+		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning {
+			t.Error("kube-proxy does not run")
+		}
+	})
+	t.Run("killed anywhere, the next apply goes on", func(t *testing.T) {
+		t.Parallel()
+		reference := joined(t)
+		whole := &killer{}
+		whole.watch(reference)
+		reference.applied(reference.upgraded())
+		for n := 1; n <= whole.seen; n++ {
+			r := joined(t)
+			k := &killer{n: n}
+			k.watch(r)
+			spec := r.upgraded()
+			r.apply(spec)
+			r.applied(spec)
+			after, _ := r.Service(nodespec.ServiceAgent)
+			if after.State != host.ServiceRunning || !strings.HasPrefix(after.RunningCommandLine, nodespec.AgentPath(sum(r.program))) {
+				t.Errorf("killed before %s: %+v", k.at, after)
+			}
+			if _, err := r.Drive().Stat(folderOf(agentProgram)); err == nil {
+				t.Errorf("killed before %s: the former agent is still there", k.at)
+			}
+		}
+	})
+	t.Run("the former agent's service does not end itself for a spec that was left half applied", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		data, err := r.upgraded().Encode()
+		r.must(err)
+		r.push()
+		r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
+		before, _ := r.Service(nodespec.ServiceAgent)
+		r.pass(agent.DriftCheck)
+		after, _ := r.Service(nodespec.ServiceAgent)
+		if after.State != host.ServiceRunning || after.PID != before.PID || len(r.events(agent.EventLeft)) != 1 {
+			t.Errorf("%+v, events %+v", after, r.Events())
+		}
+	})
+}

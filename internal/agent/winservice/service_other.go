@@ -1,0 +1,15 @@
+//go:build !windows
+
+package winservice
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/utils/clock"
+)
+
+// Run fails: only Windows has services of this kind.
+func Run(name string, _ clock.WithTicker, _ Work) error {
+	return fmt.Errorf("run as service %s: %w: only Windows has such services", name, errors.ErrUnsupported)
+}

@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// The exclusions of Microsoft Defender Antivirus are there before containerd starts, and made before it is stopped for a change. Where
+// Defender is not at work, there is nothing to exclude anything from; when it begins to work, they are drift. A Defender that refuses keeps
+// no host from becoming a node or from being given back: the refusal is noted in the ledger, and Defender is not asked again at once.
+
+func (m *maker) addExclusions() {
+	if !m.facts.exclusionsCanChange() {
+		return
+	}
+	for _, exclusion := range m.spec.Exclusions {
+		if !excluded(m.facts.Antivirus.Exclusions, exclusion) {
+			m.add(AddExclusion{Exclusion: exclusion}, "Microsoft Defender Antivirus scans what %s opens", exclusion.Value)
+		}
+	}
+}
+
+// exclusion takes an exclusion of ours away.
+func (r *restorer) exclusion(exclusion host.Exclusion) {
+	if r.facts.exclusionsCanChange() && excluded(r.facts.Antivirus.Exclusions, exclusion) {
+		r.add(RemoveExclusion{Exclusion: exclusion}, false)
+	}
+}
+
+// known tells whether the facts have all exclusions that matter.
+func (a AntivirusFacts) known() bool { return a.AtWork && a.Unknown == "" }
+
+func (f Facts) exclusionsCanChange() bool {
+	refused := f.Ledger.Refusal != nil && f.Ledger.Refusal.BootID == f.System.BootID
+	return f.Antivirus.known() && !refused
+}
+
+func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
+	return slices.ContainsFunc(list, exclusion.Is)
+}
+
+// runs tells whether a process runs from what is excluded, such as a shim of a former release, which lives as long as its container.
+func runs(facts Facts, exclusion host.Exclusion) bool {
+	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool { return nodespec.SamePath(process.Path, exclusion.Value) })
+}
+
+// WithExclusion is the ledger with an exclusion that we are about to add. It was not there, or we would not.
+func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
+	if !excluded(l.Exclusions, exclusion) {
+		l.Exclusions = append(slices.Clip(l.Exclusions), exclusion)
+	}
+	return l
+}
+
+// NamedExclusions are those of a list that the spec or the ledger names: others are not our business.
+func NamedExclusions(list []host.Exclusion, ledger Ledger, spec nodespec.NodeSpec) []host.Exclusion {
+	named := slices.Concat(spec.Exclusions, ledger.Exclusions)
+	var result []host.Exclusion
+	for _, exclusion := range list {
+		if excluded(named, exclusion) {
+			result = append(result, exclusion)
+		}
+	}
+	return result
+}
