@@ -15,7 +15,7 @@ import (
 // An archive is one zstd stream, so that what executables have in common is sent once. Inside it:
 //
 //	"WMCOPAY1"
-//	for each file: 'F', its sha256 (32 bytes), its size (8 bytes, big endian), its content
+//	for each file or patch: 'F', its sha256 (32 bytes), its size (8 bytes, big endian), its content
 //	'E', the number of files (4 bytes, big endian)
 const (
 	archiveMagic = "WMCOPAY1"
@@ -32,20 +32,20 @@ const (
 	maxFileBytes       = 4 << 30
 )
 
-// Pack writes an archive of the files with the given digests and returns its size in bytes. The order of the digests and
-// repetitions do not matter: the same set of files gives the same bytes.
+// Pack writes an archive of the files and patches with the given digests and returns its size in bytes. The order of the digests and
+// repetitions do not matter: the same set gives the same bytes.
 func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
-	files, err := p.selectFiles(sums)
+	items, err := p.selectItems(sums)
 	if err != nil {
 		return 0, fmt.Errorf("pack the payload: %w", err)
 	}
 	counter := &countingWriter{w: w}
 	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(windowFor(files, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
+		zstd.WithWindowSize(windowFor(items, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return 0, fmt.Errorf("pack the payload: %w", err)
 	}
-	err = p.writeArchive(encoder, files)
+	err = writeArchive(encoder, items)
 	if closeErr := encoder.Close(); err == nil {
 		err = closeErr
 	}
@@ -55,60 +55,74 @@ func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
 	return counter.n, nil
 }
 
-// selectFiles gives the named files in the manifest's order, each once.
-func (p *Payload) selectFiles(sums []string) ([]File, error) {
+// item is a file or patch of an archive.
+type item struct {
+	name, sum string
+	size      int64
+	open      func() (io.ReadCloser, error)
+}
+
+// selectItems gives the named files, and then patches, in the manifest's order, each once.
+func (p *Payload) selectItems(sums []string) ([]item, error) {
 	wanted := make(map[string]bool, len(sums))
 	for _, sum := range sums {
-		if _, known := p.bySum[sum]; !known {
-			return nil, fmt.Errorf("the payload in %s has no file with sha256 %q", p.directory, sum)
-		}
 		wanted[sum] = true
 	}
-	files := make([]File, 0, len(wanted))
+	items := make([]item, 0, len(wanted))
 	for _, f := range p.manifest.files() {
 		if wanted[f.SHA256] {
-			files = append(files, f)
+			items = append(items, item{f.Path, f.SHA256, f.Size, func() (io.ReadCloser, error) { return p.Open(f.SHA256) }})
+			delete(wanted, f.SHA256)
 		}
 	}
-	return files, nil
+	for _, patch := range p.manifest.Patches {
+		if wanted[patch.SHA256] {
+			items = append(items, item{"patch to " + patch.To, patch.SHA256, patch.Size, func() (io.ReadCloser, error) { return p.OpenPatch(patch) }})
+			delete(wanted, patch.SHA256)
+		}
+	}
+	for sum := range wanted {
+		return nil, fmt.Errorf("the payload in %s has no file with sha256 %q", p.directory, sum)
+	}
+	return items, nil
 }
 
 // windowFor takes no larger window than the content can use: the receiver has to hold it in memory.
-func windowFor(files []File, limit int64) int {
+func windowFor(items []item, limit int64) int {
 	if limit == 0 {
 		limit = DefaultWindowBytes
 	}
 	total := int64(len(archiveMagic) + 5)
-	for _, f := range files {
-		total += fileHeader + f.Size
+	for _, i := range items {
+		total += fileHeader + i.size
 	}
 	window := int64(1) << bits.Len64(uint64(total-1))
 	return int(min(max(window, minWindowBytes), limit))
 }
 
-func (p *Payload) writeArchive(w io.Writer, files []File) error {
+func writeArchive(w io.Writer, items []item) error {
 	if _, err := io.WriteString(w, archiveMagic); err != nil {
 		return err
 	}
-	for _, f := range files {
-		if err := p.writeFile(w, f); err != nil {
-			return fmt.Errorf("file %s: %w", f.Path, err)
+	for _, i := range items {
+		if err := i.write(w); err != nil {
+			return fmt.Errorf("file %s: %w", i.name, err)
 		}
 	}
-	_, err := w.Write(binary.BigEndian.AppendUint32([]byte{tagEnd}, uint32(len(files))))
+	_, err := w.Write(binary.BigEndian.AppendUint32([]byte{tagEnd}, uint32(len(items))))
 	return err
 }
 
-func (p *Payload) writeFile(w io.Writer, f File) error {
-	digest, err := hex.DecodeString(f.SHA256)
+func (i item) write(w io.Writer) error {
+	digest, err := hex.DecodeString(i.sum)
 	if err != nil {
 		return err
 	}
 	header := append([]byte{tagFile}, digest...)
-	if _, err := w.Write(binary.BigEndian.AppendUint64(header, uint64(f.Size))); err != nil {
+	if _, err := w.Write(binary.BigEndian.AppendUint64(header, uint64(i.size))); err != nil {
 		return err
 	}
-	content, err := p.Open(f.SHA256)
+	content, err := i.open()
 	if err != nil {
 		return err
 	}

@@ -219,10 +219,10 @@ func TestUnpackBoundsMemory(t *testing.T) {
 		}
 	})
 	t.Run("the window is no larger than the content needs", func(t *testing.T) {
-		if got := windowFor([]File{{Size: 1 << 20}}, 0); got != 2<<20 {
+		if got := windowFor([]item{{size: 1 << 20}}, 0); got != 2<<20 {
 			t.Errorf("got %d", got)
 		}
-		if got := windowFor([]File{{Size: 1 << 30}}, 0); got != DefaultWindowBytes {
+		if got := windowFor([]item{{size: 1 << 30}}, 0); got != DefaultWindowBytes {
 			t.Errorf("got %d", got)
 		}
 		if got := windowFor(nil, 0); got != minWindowBytes {

@@ -26,6 +26,17 @@ type Manifest struct {
 	// Zero takes DefaultWindowBytes.
 	WindowBytes int64       `json:"windowBytes,omitempty"`
 	Components  []Component `json:"components"`
+	// Absent are the components that the payload should have had. Payload.Missing tells of them.
+	Absent []Absent `json:"absent,omitempty"`
+	// Patches make files of this payload of files of earlier ones.
+	Patches []Patch `json:"patches,omitempty"`
+}
+
+// Absent is a component that could not be put into the payload.
+type Absent struct {
+	Name string `json:"name"`
+	// Reason says why, and what whoever builds the payload can do.
+	Reason string `json:"reason"`
 }
 
 // Component is a set of files of one origin that are installed and replaced together.
@@ -117,7 +128,43 @@ func (m Manifest) Validate() error {
 		names[c.Name] = true
 		faults = append(faults, c.validate(sizes)...)
 	}
-	return errors.Join(faults...)
+	for _, absent := range m.Absent {
+		if names[absent.Name] || !componentName.MatchString(absent.Name) || absent.Reason == "" {
+			faults = append(faults, fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name", absent.Name))
+		}
+		names[absent.Name] = true
+	}
+	return errors.Join(append(faults, m.validatePatches(sizes)...)...)
+}
+
+func (m Manifest) validatePatches(sizes map[string]int64) []error {
+	var faults []error
+	seen := map[Patch]bool{}
+	for _, p := range m.Patches {
+		fault := func(format string, args ...any) {
+			faults = append(faults, fmt.Errorf("patch from %q to %q: %w", p.From, p.To, fmt.Errorf(format, args...)))
+		}
+		for _, sum := range []string{p.From, p.To, p.SHA256} {
+			if !digestPattern.MatchString(sum) {
+				fault("%q is no digest of 64 lower-case hex digits", sum)
+			}
+		}
+		if _, known := sizes[p.To]; !known {
+			fault("it makes no file of the payload")
+		}
+		if p.From == p.To {
+			fault("it changes nothing")
+		}
+		if p.Size <= int64(patchHeader) || p.Size > maxFileBytes {
+			fault("size %d is not from %d to %d", p.Size, patchHeader+1, int64(maxFileBytes))
+		}
+		ends := Patch{From: p.From, To: p.To}
+		if seen[ends] {
+			fault("it is listed twice")
+		}
+		seen[ends] = true
+	}
+	return faults
 }
 
 func (c Component) validate(sizes map[string]int64) []error {

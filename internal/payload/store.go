@@ -16,17 +16,21 @@ const (
 	storeName    = "store"
 	// zstdSuffix marks a file of the store that lies there compressed.
 	zstdSuffix = ".zst"
+	// patchSuffix marks a patch, which lies in the store under its own digest.
+	patchSuffix = ".patch"
 )
 
 // ErrDamaged means that content is not what its digest, its size or the archive's form says: it was cut off or changed.
 var ErrDamaged = errors.New("the payload is damaged")
 
-// Payload is a payload in a folder: manifest.json, and store/<sha256> or store/<sha256>.zst for each file.
+// Payload is a payload in a folder: manifest.json, and store/<sha256> or store/<sha256>.zst for each file, and
+// store/<sha256>.patch for each patch.
 type Payload struct {
 	directory string
 	manifest  Manifest
 	bySum     map[string]File
 	missing   map[string]error
+	patches   map[string][]Patch // by the digest of the new file, the smallest first
 }
 
 // Load reads the manifest in a folder and checks that all files of all required components are in the store with the right size.
@@ -41,6 +45,9 @@ func Load(directory string) (*Payload, error) {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, err)
 	}
 	p := &Payload{directory: directory, manifest: manifest, bySum: map[string]File{}, missing: map[string]error{}}
+	for _, a := range manifest.Absent {
+		p.missing[a.Name] = fmt.Errorf("the payload has no component %s: %s", a.Name, a.Reason)
+	}
 	for _, f := range manifest.files() {
 		p.bySum[f.SHA256] = f
 	}
@@ -56,14 +63,30 @@ func Load(directory string) (*Payload, error) {
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("load the payload from %s: %w", directory, errors.Join(faults...))
 	}
+	p.patches = p.storedPatches()
 	return p, nil
 }
 
 // Manifest is what the payload consists of.
 func (p *Payload) Manifest() Manifest { return p.manifest }
 
-// Missing says why an optional component cannot be installed; nil when it can.
+// Missing says why a component cannot be installed: it was not put into the payload, or is optional and not complete. It is nil when the
+// component can be installed.
 func (p *Payload) Missing(component string) error { return p.missing[component] }
+
+// Gaps says of each component that cannot be installed why, in the manifest's order.
+func (p *Payload) Gaps() []error {
+	var gaps []error
+	for _, c := range p.manifest.Components {
+		if err := p.missing[c.Name]; err != nil {
+			gaps = append(gaps, err)
+		}
+	}
+	for _, a := range p.manifest.Absent {
+		gaps = append(gaps, p.missing[a.Name])
+	}
+	return gaps
+}
 
 // Components are the components that hosts of an Infrastructure platform type get, the agent included, in the manifest's order.
 // Optional ones that are not complete are left out.
@@ -180,4 +203,49 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 		closeAll = func() error { decoder.Close(); return file.Close() }
 	}
 	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
+}
+
+// StoredBytes is the size of all files and patches of the store, as they lie there.
+func (p *Payload) StoredBytes() (int64, error) {
+	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
+	if err != nil {
+		return 0, fmt.Errorf("measure the payload's store: %w", err)
+	}
+	total := int64(0)
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			return 0, fmt.Errorf("measure the payload's store: %w", err)
+		}
+		total += info.Size()
+	}
+	return total, nil
+}
+
+// Prune deletes from the store of a payload what its manifest does not name: files and patches of builds that were there before.
+func Prune(directory string) error {
+	p, err := Load(directory)
+	if err != nil {
+		return err
+	}
+	named := map[string]bool{}
+	for sum := range p.bySum {
+		named[sum], named[sum+zstdSuffix] = true, true
+	}
+	for _, patch := range p.manifest.Patches {
+		named[patch.SHA256+patchSuffix] = true
+	}
+	store := filepath.Join(directory, storeName)
+	entries, err := os.ReadDir(store)
+	if err != nil {
+		return fmt.Errorf("prune the payload's store: %w", err)
+	}
+	for _, entry := range entries {
+		if !named[entry.Name()] {
+			if err := os.Remove(filepath.Join(store, entry.Name())); err != nil {
+				return fmt.Errorf("prune the payload's store: %w", err)
+			}
+		}
+	}
+	return nil
 }

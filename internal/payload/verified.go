@@ -81,10 +81,11 @@ type decoder struct {
 	source *sourceErrors
 }
 
-func newDecoder(r io.Reader) (*decoder, error) {
+func newDecoder(r io.Reader, more ...zstd.DOption) (*decoder, error) {
 	source := &sourceErrors{r: r}
 	// One goroutine and little memory: many hosts of the lab unpack in one process, and a real host has better uses for both.
-	d, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindowBytes))
+	options := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindowBytes)}
+	d, err := zstd.NewReader(source, append(options, more...)...)
 	if err != nil {
 		return nil, err
 	}

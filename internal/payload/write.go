@@ -23,6 +23,11 @@ type Build struct {
 	// Compress stores the files compressed, which keeps an image small and costs a little when they are read.
 	Compress   bool
 	Components []Source
+	// Absent is Manifest.Absent.
+	Absent []Absent
+	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that is smaller
+	// than the compressed file.
+	Earlier []*Payload
 }
 
 // Source is a component to be written. Size and SHA256 of its Files are not set; Content has one entry for each of them.
@@ -35,7 +40,7 @@ type Source struct {
 // Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that are in the
 // store already are not written again. Equal input gives equal bytes.
 func Write(directory string, build Build) (*Payload, error) {
-	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes}
+	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}
 	store := filepath.Join(directory, storeName)
 	if err := os.MkdirAll(store, 0o755); err != nil {
 		return nil, fmt.Errorf("write the payload: %w", err)
@@ -49,6 +54,10 @@ func Write(directory string, build Build) (*Payload, error) {
 	}
 	if err := manifest.Validate(); err != nil {
 		return nil, fmt.Errorf("write the payload: its manifest would not be valid: %w", err)
+	}
+	var err error
+	if manifest.Patches, err = writePatches(directory, manifest, build.Earlier); err != nil {
+		return nil, fmt.Errorf("write the payload: %w", err)
 	}
 	data, err := json.MarshalIndent(manifest, "", "  ")
 	if err != nil {
@@ -108,7 +117,7 @@ func storeFile(store, path string, open func() (io.ReadCloser, error), compress 
 	write := func(w io.Writer) error { _, err := io.Copy(w, verified); return err }
 	if compress && f.Size > 0 { // An empty zstd file does not say that it is empty.
 		target, other = other, target
-		write = func(w io.Writer) error { return compressTo(w, verified, f.Size) }
+		write = func(w io.Writer) error { return compressTo(w, verified, f.Size, zstd.SpeedDefault) }
 	}
 	if err := writeFile(target, write); err != nil {
 		return File{}, err
@@ -120,8 +129,8 @@ func storeFile(store, path string, open func() (io.ReadCloser, error), compress 
 	return f, nil
 }
 
-func compressTo(w io.Writer, content io.Reader, size int64) error {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1))
+func compressTo(w io.Writer, content io.Reader, size int64, level zstd.EncoderLevel) error {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// askTimeout is plenty: a program that hangs under Wine hangs for good.
+const askTimeout = 30 * time.Second
+
+// Asker runs Windows programs.
+type Asker interface {
+	// Ask runs a program and gives what it prints to either output. An error means that it did not end by itself with status 0.
+	Ask(ctx context.Context, program string, arguments []string) (string, error)
+}
+
+// wine runs programs by a command, hack/wine-run.
+type wine struct{ command string }
+
+// newWine is an error that says why where programs cannot be run.
+func newWine(ctx context.Context, command string) (*wine, error) {
+	if command == "" {
+		return nil, errors.New("no command to run Windows programs was given")
+	}
+	if out, err := exec.CommandContext(ctx, command).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w", lastLine(string(out)), err)
+	}
+	return &wine{command: command}, nil
+}
+
+func (w *wine) Ask(ctx context.Context, program string, arguments []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, w.command, append([]string{program}, arguments...)...)
+	command.WaitDelay = time.Second
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no answer within %s", askTimeout)
+	}
+	return strings.ReplaceAll(out.String(), "\r\n", "\n"), err
+}
+
+// Proof is the way in which the version of an executable was shown to be true.
+type Proof struct {
+	// Way is one of the constants below.
+	Way string `json:"way"`
+	// Detail is the answer, or how many variables were found.
+	Detail string `json:"detail"`
+	// NotAsked says why the program was not asked, or gave no answer.
+	NotAsked string `json:"notAsked,omitempty"`
+}
+
+// Ways to show a version, the best first.
+const (
+	wayAnswer    = "answer under Wine"
+	wayVariables = "linked into the executable"
+	wayBuildInfo = "build information only"
+)
+
+// prove shows that an executable reports its true version. A program that answers with another one is an error (OCPBUGS-7843).
+// Variables are checked in any case: not all of them are in the answer.
+func prove(ctx context.Context, asker Asker, unavailable error, file string, e Executable, v Version) (Proof, error) {
+	count, err := checkVariables(file, e, v)
+	if err != nil {
+		return Proof{}, err
+	}
+	proof := Proof{Way: wayVariables, Detail: fmt.Sprintf("%d of %d version variables", count, count)}
+	if count == 0 {
+		proof = Proof{Way: wayBuildInfo, Detail: "the program keeps no version"}
+	}
+	switch {
+	case e.Question == nil:
+		proof.NotAsked = "it has no command that tells its version"
+		return proof, nil
+	case asker == nil:
+		proof.NotAsked = unavailable.Error()
+		return proof, nil
+	}
+	want, err := fill(e.Question.Answer, v)
+	if err != nil {
+		return Proof{}, fmt.Errorf("%s: %w", e.Output, err)
+	}
+	answer, err := asker.Ask(ctx, file, e.Question.Arguments)
+	if line, ok := lineWith(answer, want); ok {
+		return Proof{Way: wayAnswer, Detail: line}, nil
+	}
+	if err == nil && strings.TrimSpace(answer) != "" {
+		return Proof{}, fmt.Errorf("%s: asked for its version it says %q, and %q must be in it: are the variables in the table right?",
+			e.Output, strings.TrimSpace(answer), want)
+	}
+	proof.NotAsked = "it does not start under Wine: no answer"
+	if err != nil {
+		proof.NotAsked = fmt.Sprintf("it does not start under Wine: %v: %s", err, lastLine(answer))
+	}
+	return proof, nil
+}
+
+func lineWith(text, part string) (string, bool) {
+	for line := range strings.Lines(text) {
+		// The version must end there: v1.3 is not v1.30, nor v1.3-dirty.
+		if _, rest, ok := strings.Cut(line, part); ok && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n,;)(\"'")) {
+			return strings.TrimSpace(line), true
+		}
+	}
+	return "", false
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := strings.TrimSpace(lines[len(lines)-1])
+	return line[:min(len(line), 200)]
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// Builder builds components.
+type Builder struct {
+	Modules string // the folder that holds a folder for each module
+	Bin     string // where executables go, in a folder for each component
+	Cache   string // see Source
+	// Asker runs programs; nil where none can be run, and then NoAsker says why.
+	Asker   Asker
+	NoAsker error
+	Log     io.Writer
+}
+
+// Built is one executable that was built and checked.
+type Built struct {
+	Executable
+	File   string // where it lies
+	From   Module
+	Go     string // the version that built it
+	Proof  Proof
+	Size   int64 // in bytes
+	SHA256 string
+}
+
+// Component builds and checks the executables of a component, one after the other: linking a large one takes gigabytes of memory.
+func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
+	folder := filepath.Join(b.Bin, c.Name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	var list []Built
+	for _, e := range c.Executables {
+		built, err := b.executable(ctx, e, filepath.Join(folder, e.Output))
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", c.Name, err)
+		}
+		list = append(list, built)
+	}
+	return list, nil
+}
+
+func (b Builder) executable(ctx context.Context, e Executable, output string) (Built, error) {
+	source := Source{Directory: filepath.Join(b.Modules, e.Module), Cache: b.Cache}
+	module, err := source.ModuleOf(ctx, e.Package)
+	if err != nil {
+		return Built{}, err
+	}
+	fmt.Fprintf(b.Log, "%s from %s", e.Output, module)
+	start := time.Now()
+	if err := source.Build(ctx, e, module, output); err != nil {
+		fmt.Fprintln(b.Log)
+		return Built{}, err
+	}
+	fmt.Fprintf(b.Log, ", built in %s\n", time.Since(start).Round(time.Second))
+	sums, err := source.sums()
+	if err != nil {
+		return Built{}, err
+	}
+	goVersion, err := checkBuildInfo(output, e, module, sums)
+	if err != nil {
+		return Built{}, err
+	}
+	proof, err := prove(ctx, b.Asker, b.NoAsker, output, e, module.Version)
+	if err != nil {
+		return Built{}, err
+	}
+	built := Built{Executable: e, File: output, From: module, Go: goVersion, Proof: proof}
+	if built.SHA256, err = fileDigest(output); err != nil {
+		return Built{}, err
+	}
+	info, err := os.Stat(output)
+	if err != nil {
+		return Built{}, err
+	}
+	built.Size = info.Size()
+	return built, nil
+}
+
+// source is what a component of executables is in the payload.
+func (c Component) source(list []Built) payload.Source {
+	var origins []string
+	source := payload.Source{Component: payload.Component{
+		Name: c.Name, Version: list[0].From.Version.Version, Required: true, Platforms: c.Platforms,
+	}}
+	for _, built := range list {
+		if origin := built.From.String(); !slices.Contains(origins, origin) {
+			origins = append(origins, origin)
+		}
+		addFile(&source, built.Output, built.File)
+	}
+	source.Source = strings.Join(origins, ", ")
+	return source
+}
+
+// source is what an external component is in the payload.
+func (e External) source(c Component) payload.Source {
+	source := payload.Source{Component: payload.Component{
+		Name: c.Name, Version: e.Version, Source: e.Source, Required: true, Platforms: c.Platforms,
+	}}
+	for _, f := range e.Files {
+		addFile(&source, filepath.Base(f.File), f.File)
+	}
+	return source
+}
+
+func addFile(source *payload.Source, name, file string) {
+	source.Files = append(source.Files, payload.File{Path: name})
+	source.Content = append(source.Content, func() (io.ReadCloser, error) { return os.Open(file) })
+}
+
+// agentPackage is the main package by which the agent is recognised.
+const agentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
+
+// agentSource is the agent in the payload. It is built with the operator, from the same tree, and has the operator's version.
+func agentSource(file, version string) (payload.Source, error) {
+	if file == "" || version == "" {
+		return payload.Source{}, errors.New("the agent's executable or the operator's version is not given")
+	}
+	if err := checkAgent(file); err != nil {
+		return payload.Source{}, fmt.Errorf("the agent: %w; build it with `make build/wicd.exe`", err)
+	}
+	source := payload.Source{Component: payload.Component{
+		Name: payload.ComponentAgent, Version: version, Source: agentPackage + "@" + version, Required: true,
+	}}
+	addFile(&source, "wicd.exe", file)
+	return source, nil
+}

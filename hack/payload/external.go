@@ -1,0 +1,102 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+)
+
+// External is a component that whoever builds the image brings.
+type External struct {
+	Component string         `json:"component"`
+	Version   string         `json:"version"`
+	Source    string         `json:"source"` // where the files come from, for the manifest
+	Files     []ExternalFile `json:"files"`
+}
+
+// ExternalFile is one file of it.
+type ExternalFile struct {
+	File   string `json:"file"` // where it lies now, relative to the list
+	SHA256 string `json:"sha256"`
+}
+
+// readExternals reads the list of external components; no file is an empty list. All files are checked against their digests.
+func readExternals(file string, table Table) (map[string]External, error) {
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the list of external components: %w", err)
+	}
+	var list []External
+	if err := yaml.UnmarshalStrict(data, &list); err != nil {
+		return nil, fmt.Errorf("read the list of external components %s: %w", file, err)
+	}
+	externals := map[string]External{}
+	for _, e := range list {
+		if err := e.check(filepath.Dir(file), table); err != nil {
+			return nil, fmt.Errorf("external component %q in %s: %w", e.Component, file, err)
+		}
+		if _, twice := externals[e.Component]; twice {
+			return nil, fmt.Errorf("external component %q is in %s twice", e.Component, file)
+		}
+		externals[e.Component] = e
+	}
+	return externals, nil
+}
+
+// check also makes the files' names absolute.
+func (e External) check(folder string, table Table) error {
+	i := slices.IndexFunc(table.Components, func(c Component) bool { return c.Name == e.Component && c.External != "" })
+	if i < 0 {
+		return errors.New("the table has no external component of that name")
+	}
+	if e.Version == "" || e.Source == "" {
+		return errors.New("version or source is not given")
+	}
+	var names []string
+	for _, f := range e.Files {
+		names = append(names, filepath.Base(f.File))
+	}
+	if want := table.Components[i].Files; !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
+		return fmt.Errorf("its files must have the names %q, not %q: hosts find them by their names", want, names)
+	}
+	for i, f := range e.Files {
+		if !filepath.IsAbs(f.File) {
+			f.File = filepath.Join(folder, f.File)
+			e.Files[i] = f
+		}
+		sum, err := fileDigest(f.File)
+		if err != nil {
+			return err
+		}
+		if sum != f.SHA256 {
+			return fmt.Errorf("%s has sha256 %s, and %q was expected: it is not the file that was meant", f.File, sum, f.SHA256)
+		}
+		if err := checkExecutable(f.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fileDigest(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}

@@ -1,0 +1,186 @@
+// Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from their Go modules,
+// checks that each executable is what it says and reports its true version, and writes manifest, store and a report. docs/payload.md is
+// for those who run it, by `make payload` and `make payload-reproducible`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// options are the flags.
+type options struct {
+	table, modules string
+	output, bin    string
+	components     string
+	agent, version string
+	external       string
+	previous       string
+	wine           string
+	reproducible   bool
+	scratch        string
+	secondCache    string
+}
+
+func parseFlags(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("payload", flag.ContinueOnError)
+	flags.StringVar(&o.table, "table", "payload/components.yaml", "`file` that lists the components")
+	flags.StringVar(&o.modules, "modules", "payload", "`folder` of the modules that executables are built from")
+	flags.StringVar(&o.output, "output", "build/payload", "`folder` for manifest, store and report")
+	flags.StringVar(&o.bin, "bin", "build/payload-bin", "`folder` for executables")
+	flags.StringVar(&o.components, "components", "", "`names` of components to build, with spaces between; none: all")
+	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent, built already")
+	flags.StringVar(&o.version, "version", "", "`version` of the operator and the agent")
+	flags.StringVar(&o.external, "external", "", "`file` that lists external components")
+	flags.StringVar(&o.previous, "previous", "", "`folders` of earlier payloads to make patches from, with spaces between")
+	flags.StringVar(&o.wine, "wine", "hack/wine-run", "`command` that runs a Windows program")
+	flags.BoolVar(&o.reproducible, "reproducible", false, "build in two other folders, one with an empty cache, and only compare")
+	flags.StringVar(&o.scratch, "scratch", "build/payload-reproducible", "`folder` for -reproducible; it is emptied")
+	flags.StringVar(&o.secondCache, "second-cache", "", "build `cache` of the second build of -reproducible; none: an empty one")
+	err := flags.Parse(arguments)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("arguments that are no flags: %q", flags.Args())
+	}
+	return o, err
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	o, err := parseFlags(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(ctx, o, os.Stdout)
+	}
+	if err != nil {
+		stop()
+		fmt.Fprintln(os.Stderr, "payload:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, log io.Writer) error {
+	table, err := ReadTable(o.table)
+	if err != nil {
+		return err
+	}
+	wanted, err := table.Select(strings.Fields(o.components))
+	if err != nil {
+		return err
+	}
+	if o.reproducible {
+		return compareBuilds(ctx, o, wanted, log)
+	}
+	externals, err := readExternals(o.external, table)
+	if err != nil {
+		return err
+	}
+	earlier, err := loadEarlier(o)
+	if err != nil {
+		return err
+	}
+	agent, err := agentSource(o.agent, o.version)
+	if err != nil {
+		return err
+	}
+	build := payload.Build{Version: o.version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}, Earlier: earlier}
+	builder := newBuilder(ctx, o, log)
+	var all []Built
+	for _, c := range table.Components {
+		external, brought := externals[c.Name]
+		switch {
+		case brought:
+			build.Components = append(build.Components, external.source(c))
+		case c.External != "" || !slices.ContainsFunc(wanted, func(w Component) bool { return w.Name == c.Name }):
+			build.Absent = append(build.Absent, payload.Absent{Name: c.Name, Reason: c.reasonOfAbsence()})
+		default:
+			list, err := builder.Component(ctx, c)
+			if err != nil {
+				return err
+			}
+			all = append(all, list...)
+			build.Components = append(build.Components, c.source(list))
+		}
+	}
+	return write(o, build, all, log)
+}
+
+// reasonOfAbsence is for the administrator of a cluster whose operator has this payload.
+func (c Component) reasonOfAbsence() string {
+	if c.External != "" {
+		return fmt.Sprintf("%s (%s) is not built from a Go module, and nobody brought it when the payload was built: list it in the file of "+
+			"`make payload EXTERNAL=file`, see docs/payload.md", c.External, strings.Join(c.Files, ", "))
+	}
+	return "the payload was built for other components only: build it with `make payload`, for all"
+}
+
+func newBuilder(ctx context.Context, o options, log io.Writer) Builder {
+	builder := Builder{Modules: o.modules, Bin: o.bin, Log: log}
+	asker, err := newWine(ctx, o.wine)
+	if err != nil {
+		builder.NoAsker = err
+		fmt.Fprintf(log, "executables are not asked for their version: %v\n", err)
+	} else {
+		builder.Asker = asker
+	}
+	return builder
+}
+
+// windowBytes lets all executables of Kubernetes share what they have in common. The host needs about as much memory to unpack.
+const windowBytes = 128 << 20
+
+func loadEarlier(o options) ([]*payload.Payload, error) {
+	var list []*payload.Payload
+	for _, folder := range strings.Fields(o.previous) {
+		if same(folder, o.output) {
+			return nil, fmt.Errorf("the earlier payload in %s would be overwritten by this one: copy it to another folder first", folder)
+		}
+		p, err := payload.Load(folder)
+		if err != nil {
+			return nil, fmt.Errorf("an earlier payload to make patches from: %w", err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func same(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}
+
+// write writes the payload and its report.
+func write(o options, build payload.Build, all []Built, log io.Writer) error {
+	fmt.Fprintln(log, "compressing, and measuring what a host would be sent")
+	p, err := payload.Write(o.output, build)
+	if err != nil {
+		return err
+	}
+	if err := payload.Prune(o.output); err != nil {
+		return err
+	}
+	report, err := newReport(p, all, build)
+	if err != nil {
+		return err
+	}
+	if err := report.write(o.output); err != nil {
+		return err
+	}
+	fmt.Fprint(log, report.text())
+	fmt.Fprintf(log, "manifest, store and report are in %s\n", filepath.Clean(o.output))
+	return nil
+}

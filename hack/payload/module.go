@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Version is what templates of the table are filled from.
+type Version struct {
+	Version      string // "v1.36.3"
+	Number       string // "1.36.3"
+	Major, Minor string // "1", "36"
+}
+
+// Module is the module that a main package comes from, as the go.mod in the executable's folder selects it.
+type Module struct {
+	Path    string
+	Version Version
+	Sum     string // the h1 sum of its content that go.sum has
+}
+
+func (m Module) String() string { return m.Path + "@" + m.Version.Version }
+
+// Source is a folder with a go.mod and a go.sum of its own. All runs of the go command there see only it.
+type Source struct {
+	Directory string
+	// Cache is another folder for Go's build cache; empty: the usual one.
+	Cache string
+}
+
+// environment takes nothing of the machine that could change a byte of what is built.
+func (s Source) environment() []string {
+	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
+	if s.Cache != "" {
+		env = append(env, "GOCACHE="+s.Cache)
+	}
+	return env
+}
+
+// goCommand runs the go command in the folder.
+func (s Source) goCommand(ctx context.Context, arguments ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir, command.Env = s.Directory, s.environment()
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("go %s in %s: %w: %s", arguments[0], s.Directory, err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), nil
+}
+
+// ModuleOf says which module a package comes from.
+func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
+	out, err := s.goCommand(ctx, "list", "-find", "-json=Module,Name", "--", pkg)
+	if err != nil {
+		return Module{}, err
+	}
+	var listed struct {
+		Name   string
+		Module *struct {
+			Path, Version string
+			Replace       *struct{ Path string }
+		}
+	}
+	if err := json.Unmarshal(out, &listed); err != nil {
+		return Module{}, fmt.Errorf("read what go list says of %s: %w", pkg, err)
+	}
+	switch {
+	case listed.Name != "main":
+		return Module{}, fmt.Errorf("%s is package %s and no program", pkg, listed.Name)
+	case listed.Module == nil || listed.Module.Version == "":
+		return Module{}, fmt.Errorf("%s comes from no module with a version", pkg)
+	case listed.Module.Replace != nil:
+		return Module{}, fmt.Errorf("%s comes from a module that is replaced by %s: its version would not be true", pkg, listed.Module.Replace.Path)
+	}
+	module := Module{Path: listed.Module.Path}
+	if module.Version, err = parseVersion(listed.Module.Version); err != nil {
+		return Module{}, fmt.Errorf("module %s: %w", module.Path, err)
+	}
+	sums, err := s.sums()
+	if err != nil {
+		return Module{}, err
+	}
+	if module.Sum = sums[module.String()]; module.Sum == "" {
+		return Module{}, fmt.Errorf("go.sum in %s has no sum for %s: run `go mod download` there", s.Directory, module)
+	}
+	return module, nil
+}
+
+// sums are the h1 sums of go.sum by module@version, those of bare go.mod files left out.
+func (s Source) sums() (map[string]string, error) {
+	data, err := os.ReadFile(filepath.Join(s.Directory, "go.sum"))
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && !strings.HasSuffix(fields[1], "/go.mod") {
+			sums[fields[0]+"@"+fields[1]] = fields[2]
+		}
+	}
+	return sums, nil
+}
+
+var released = regexp.MustCompile(`^v((\d+)\.(\d+)\.\d+(?:[-+][0-9A-Za-z.+-]+)?)$`)
+
+func parseVersion(version string) (Version, error) {
+	match := released.FindStringSubmatch(version)
+	if match == nil {
+		return Version{}, errors.New("version " + version + " is no semantic version")
+	}
+	return Version{Version: version, Number: match[1], Major: match[2], Minor: match[3]}, nil
+}

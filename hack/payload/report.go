@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// Report says what a payload consists of and how it was checked.
+type Report struct {
+	Go          string `json:"go"` // the version that built all: another one gives other bytes
+	Executables []Line `json:"executables"`
+	// Others are the agent, which is built with the operator, and external components.
+	Others  []Line           `json:"others"`
+	Absent  []payload.Absent `json:"absent,omitempty"`
+	Patches []PatchLine      `json:"patches,omitempty"`
+	// Sizes in bytes: of all files, the agent's included; in the store; and on the wire to a host that has nothing.
+	RawBytes  int64 `json:"rawBytes"`
+	Stored    int64 `json:"storedBytes"`
+	WireBytes int64 `json:"wireBytes"`
+}
+
+// Line is one file.
+type Line struct {
+	Component string `json:"component"`
+	File      string `json:"file"`
+	Module    string `json:"module,omitempty"`
+	Sum       string `json:"sum,omitempty"` // of the module
+	Go        string `json:"go,omitempty"`  // the version that built it: another one gives other bytes
+	Version   string `json:"version"`
+	Size      int64  `json:"size"`
+	SHA256    string `json:"sha256"`
+	Proof     *Proof `json:"proof,omitempty"`
+}
+
+// PatchLine is one patch.
+type PatchLine struct {
+	File    string  `json:"file"`
+	From    string  `json:"from"`
+	Size    int64   `json:"size"`
+	Percent float64 `json:"percentOfFile"`
+}
+
+func newReport(p *payload.Payload, all []Built, build payload.Build) (Report, error) {
+	report := Report{Absent: build.Absent}
+	var sums []string
+	for _, c := range p.Manifest().Components {
+		for _, f := range c.Files {
+			line := Line{Component: c.Name, File: f.Path, Version: c.Version, Size: f.Size, SHA256: f.SHA256}
+			report.RawBytes += f.Size
+			sums = append(sums, f.SHA256)
+			i := slices.IndexFunc(all, func(b Built) bool { return b.Output == f.Path })
+			if i < 0 {
+				line.Module = c.Source
+				report.Others = append(report.Others, line)
+				continue
+			}
+			built := all[i]
+			if built.SHA256 != f.SHA256 {
+				return Report{}, fmt.Errorf("%s has changed since it was checked: run the build again, and only once at a time", f.Path)
+			}
+			line.Module, line.Sum, line.Version, line.Proof = built.From.Path, built.From.Sum, built.From.Version.Version, &built.Proof
+			line.Go = built.Go
+			report.Executables = append(report.Executables, line)
+		}
+	}
+	for _, patch := range p.Manifest().Patches {
+		report.Patches = append(report.Patches, patchLine(p.Manifest(), patch))
+	}
+	var err error
+	if report.Stored, err = p.StoredBytes(); err != nil {
+		return Report{}, err
+	}
+	if report.WireBytes, err = p.Pack(io.Discard, sums); err != nil {
+		return Report{}, err
+	}
+	return report, nil
+}
+
+func patchLine(m payload.Manifest, patch payload.Patch) PatchLine {
+	line := PatchLine{From: patch.From, Size: patch.Size}
+	for _, c := range m.Components {
+		for _, f := range c.Files {
+			if f.SHA256 == patch.To {
+				line.File, line.Percent = f.Path, percent(patch.Size, f.Size)
+			}
+		}
+	}
+	return line
+}
+
+func percent(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part*1000/whole) / 10
+}
+
+// write writes report.txt and report.json.
+func (r Report) write(folder string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(folder, "report.json"), append(data, '\n'), 0o644),
+		os.WriteFile(filepath.Join(folder, "report.txt"), []byte(r.text()), 0o644))
+}
+
+const mib = 1 << 20
+
+func (r Report) text() string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "FILE\tVERSION\tMODULE\tGO\tMiB\tHOW THE VERSION WAS SHOWN")
+	for _, line := range r.Executables {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%s: %s\n", line.File, line.Version, line.Module, line.Go, float64(line.Size)/mib, line.Proof.Way, line.Proof.Detail)
+	}
+	for _, line := range r.Others {
+		how := "brought by whoever built the payload, who gave its sha256"
+		if line.Component == payload.ComponentAgent {
+			how = "built with the operator"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t\t%.1f\t%s\n", line.File, line.Version, line.Module, float64(line.Size)/mib, how)
+	}
+	table.Flush()
+	b.WriteString("\nThe build information of each executable was compared with go.sum: its own module and all others in it.\n")
+	for _, line := range r.Executables {
+		if line.Proof.NotAsked != "" {
+			fmt.Fprintf(&b, "%s was not asked for its version: %s.\n", line.File, line.Proof.NotAsked)
+		}
+	}
+	for _, absent := range r.Absent {
+		fmt.Fprintf(&b, "MISSING: %s: %s.\n", absent.Name, absent.Reason)
+	}
+	for _, patch := range r.Patches {
+		fmt.Fprintf(&b, "Patch to %s from the one with sha256 %.12s...: %.2f MiB, %.1f %% of the file.\n", patch.File, patch.From, float64(patch.Size)/mib, patch.Percent)
+	}
+	fmt.Fprintf(&b, "\n%d files, %.1f MiB; in the store %.1f MiB; on the wire to a host that has none of it %.1f MiB, %.1f %%.\n",
+		len(r.Executables)+len(r.Others), float64(r.RawBytes)/mib, float64(r.Stored)/mib, float64(r.WireBytes)/mib, percent(r.WireBytes, r.RawBytes))
+	return b.String()
+}

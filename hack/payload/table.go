@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Table is payload/components.yaml, which says what each field means.
+type Table struct {
+	Components []Component `json:"components"`
+}
+
+// Component is a set of files that are installed and replaced together.
+type Component struct {
+	Name      string   `json:"name"`
+	Platforms []string `json:"platforms,omitempty"`
+	// External says what the component is if it is not built here.
+	External string `json:"external,omitempty"`
+	// Files are the names of an external component's files.
+	Files       []string     `json:"files,omitempty"`
+	Executables []Executable `json:"executables,omitempty"`
+}
+
+// Executable is one program and how it is built.
+type Executable struct {
+	Output    string            `json:"output"`
+	Module    string            `json:"module"` // folder of its go.mod, below that of the modules
+	Package   string            `json:"package"`
+	Tags      []string          `json:"tags,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"` // templates over Version
+	Question  *Question         `json:"version,omitempty"`
+}
+
+// Question is how a program is asked for its version.
+type Question struct {
+	Arguments []string `json:"arguments,omitempty"`
+	Answer    string   `json:"answer"` // a template over Version that must be in what it prints
+}
+
+// ReadTable reads the table and refuses one that is not valid.
+func ReadTable(file string) (Table, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Table{}, fmt.Errorf("read the table of components: %w", err)
+	}
+	var table Table
+	if err := yaml.UnmarshalStrict(data, &table); err != nil {
+		return Table{}, fmt.Errorf("read the table of components %s: %w", file, err)
+	}
+	if err := table.validate(); err != nil {
+		return Table{}, fmt.Errorf("the table of components %s is not valid: %w", file, err)
+	}
+	return table, nil
+}
+
+var executableName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*\.exe$`)
+
+func (t Table) validate() error {
+	var faults []error
+	names, outputs := map[string]bool{}, map[string]bool{}
+	for _, c := range t.Components {
+		if c.Name == "" || names[c.Name] {
+			faults = append(faults, fmt.Errorf("component %q has no name or is listed twice", c.Name))
+		}
+		names[c.Name] = true
+		if (c.External != "") == (len(c.Executables) > 0) {
+			faults = append(faults, fmt.Errorf("component %s: it must have either executables or external", c.Name))
+		}
+		if (c.External != "") != (len(c.Files) > 0) {
+			faults = append(faults, fmt.Errorf("component %s: an external component, and no other, names its files", c.Name))
+		}
+		for _, e := range c.Executables {
+			if outputs[e.Output] {
+				faults = append(faults, fmt.Errorf("%s is built twice", e.Output))
+			}
+			outputs[e.Output] = true
+			faults = append(faults, e.validate())
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (e Executable) validate() error {
+	var faults []error
+	if !executableName.MatchString(e.Output) {
+		faults = append(faults, fmt.Errorf("output %q is no file name of an executable", e.Output))
+	}
+	if e.Module == "" || e.Module != path.Base(e.Module) || e.Package == "" {
+		faults = append(faults, fmt.Errorf("%s: module %q is no name of a folder, or package %q is empty", e.Output, e.Module, e.Package))
+	}
+	if _, err := e.linkVariables(Version{}); err != nil {
+		faults = append(faults, err)
+	}
+	if e.Question != nil && e.Question.Answer == "" {
+		faults = append(faults, fmt.Errorf("%s: a version question without an answer", e.Output))
+	}
+	return errors.Join(faults...)
+}
+
+// Select keeps the components of some names, all for none.
+func (t Table) Select(names []string) ([]Component, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(t.Components, func(c Component) bool { return c.Name == name }) {
+			return nil, fmt.Errorf("there is no component %q: the components are %s", name, strings.Join(t.names(), ", "))
+		}
+	}
+	if len(names) == 0 {
+		return t.Components, nil
+	}
+	var kept []Component
+	for _, c := range t.Components {
+		if slices.Contains(names, c.Name) {
+			kept = append(kept, c)
+		}
+	}
+	return kept, nil
+}
+
+func (t Table) names() []string {
+	names := make([]string, len(t.Components))
+	for i, c := range t.Components {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// linkVariables fills in the version. Values that would need quoting are refused.
+func (e Executable) linkVariables(v Version) (map[string]string, error) {
+	values := map[string]string{}
+	for name, text := range e.Variables {
+		value, err := fill(text, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: variable %s: %w", e.Output, name, err)
+		}
+		if strings.ContainsAny(name+value, "'\" \t\n\\") {
+			return nil, fmt.Errorf("%s: variable %s=%s has a quote, a space or a backslash", e.Output, name, value)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// fill fills in a template over a version.
+func fill(text string, v Version) (string, error) {
+	parsed, err := template.New("").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	if err := parsed.Execute(&b, v); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,164 @@
+package payload
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A patch makes a new file of an old one, which a host has already. It is:
+//
+//	"WMCOPAT1"
+//	the old file's sha256 (32 bytes) and size (8 bytes, big endian)
+//	the new file's sha256 and size
+//	one zstd frame: the new file, compressed with the whole old file as its raw dictionary
+//
+// Executables of two patch releases differ in addresses nearly everywhere, so that little of them is equal in blocks or chunks, but
+// between the addresses nearly everything is: a dictionary as large as the file finds it.
+const (
+	patchMagic  = "WMCOPAT1"
+	patchHeader = len(patchMagic) + 2*(32+8)
+	// patchDictionary is the identifier that the frame carries for the old file.
+	patchDictionary = 1
+)
+
+// Patch is a patch that lies in the store.
+type Patch struct {
+	From   string `json:"from"`   // sha256 of the old file
+	To     string `json:"to"`     // sha256 of the new file
+	Size   int64  `json:"size"`   // of the patch, in bytes
+	SHA256 string `json:"sha256"` // of the patch
+}
+
+// PatchHeader says what a patch is applied to and what comes of it.
+type PatchHeader struct {
+	FromSHA256 string
+	FromSize   int64 // in bytes
+	ToSHA256   string
+	ToSize     int64
+}
+
+// MakePatch writes a patch that makes one content of another. Equal input gives equal bytes. It needs about three times as much memory
+// as the contents are large.
+func MakePatch(w io.Writer, from, to []byte) error {
+	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to), ToSize: int64(len(to))}
+	if len(from) == 0 || len(to) == 0 {
+		return errors.New("make a patch: the old or the new file is empty: there is nothing to gain")
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(patchWindow(header)), zstd.WithEncoderDictRaw(patchDictionary, from))
+	if err != nil {
+		return fmt.Errorf("make a patch: %w", err)
+	}
+	if _, err := w.Write(header.encode()); err != nil {
+		return fmt.Errorf("make a patch: %w", err)
+	}
+	encoder.ResetContentSize(w, header.ToSize)
+	_, err = encoder.Write(to)
+	if err := errors.Join(err, encoder.Close()); err != nil {
+		return fmt.Errorf("make a patch: %w", err)
+	}
+	return nil
+}
+
+// patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken anywhere.
+func patchWindow(h PatchHeader) int {
+	window := int64(1) << bits.Len64(uint64(h.FromSize+h.ToSize-1))
+	return int(min(max(window, minWindowBytes), maxWindowBytes))
+}
+
+// ReadPatchHeader reads the beginning of a patch; the rest is for Apply. What is no patch gives ErrDamaged.
+func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
+	data := make([]byte, patchHeader)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return PatchHeader{}, fmt.Errorf("read a patch: %w", cutOff(err))
+	}
+	rest, ok := bytes.CutPrefix(data, []byte(patchMagic))
+	if !ok {
+		return PatchHeader{}, fmt.Errorf("%w: it is no patch", ErrDamaged)
+	}
+	fromSize, toSize := binary.BigEndian.Uint64(rest[32:]), binary.BigEndian.Uint64(rest[72:])
+	if fromSize == 0 || toSize == 0 || fromSize > maxFileBytes || toSize > maxFileBytes {
+		return PatchHeader{}, fmt.Errorf("%w: it is said to make %d bytes of %d", ErrDamaged, toSize, fromSize)
+	}
+	return PatchHeader{
+		FromSHA256: hex.EncodeToString(rest[:32]), FromSize: int64(fromSize),
+		ToSHA256: hex.EncodeToString(rest[40:72]), ToSize: int64(toSize),
+	}, nil
+}
+
+// AsPatch tells whether content that an archive hands out is a patch, and gives what reads it from its beginning again.
+func AsPatch(content io.Reader) (whole io.Reader, patch bool, err error) {
+	r := bufio.NewReader(content)
+	start, err := r.Peek(len(patchMagic))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	return r, string(start) == patchMagic, nil
+}
+
+func (h PatchHeader) encode() []byte {
+	data := []byte(patchMagic)
+	for _, end := range []struct {
+		sum  string
+		size int64
+	}{{h.FromSHA256, h.FromSize}, {h.ToSHA256, h.ToSize}} {
+		digest, err := hex.DecodeString(end.sum)
+		if err != nil || len(digest) != sha256.Size {
+			panic(fmt.Sprintf("encode a patch: %q is no sha256", end.sum)) // MakePatch has made it.
+		}
+		data = binary.BigEndian.AppendUint64(append(data, digest...), uint64(end.size))
+	}
+	return data
+}
+
+// Apply reads the new file from the rest of a patch whose header was read, and the old file. When the old file is not the one that the
+// patch was made for, it gives ErrNotPatchable. The content ends in io.EOF only if size and digest of the new file are right, and in
+// ErrDamaged if not: the caller must keep nothing of what it could not read to its end. The old file must not change meanwhile. The
+// caller closes the content.
+func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) {
+	if int64(len(from)) != h.FromSize {
+		return nil, fmt.Errorf("%w: it has %d bytes, and %d were expected", ErrNotPatchable, len(from), h.FromSize)
+	}
+	if sum := digestOf(from); sum != h.FromSHA256 {
+		return nil, fmt.Errorf("%w: it has sha256 %s, and %s was expected", ErrNotPatchable, sum, h.FromSHA256)
+	}
+	d, err := newDecoder(patch, zstd.WithDecoderDictRaw(patchDictionary, from))
+	if err != nil {
+		return nil, fmt.Errorf("apply a patch: %w", err)
+	}
+	return &contentReader{
+		verifiedReader: newVerifiedReader(d, h.ToSize, h.ToSHA256),
+		close:          func() error { d.Close(); return nil },
+	}, nil
+}
+
+// ErrNotPatchable means that a patch was made for another old file: the new one has to be sent whole.
+var ErrNotPatchable = errors.New("the old file is not the one that the patch was made for")
+
+// ApplyPatch writes the new file that a patch makes of an old one; see Apply for its errors.
+func ApplyPatch(w io.Writer, from []byte, patch io.Reader) (PatchHeader, error) {
+	header, err := ReadPatchHeader(patch)
+	if err != nil {
+		return PatchHeader{}, err
+	}
+	content, err := header.Apply(patch, from)
+	if err != nil {
+		return header, err
+	}
+	_, err = io.Copy(w, content)
+	return header, errors.Join(err, content.Close())
+}
+
+func digestOf(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
+}

@@ -1,0 +1,143 @@
+package payload
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Patches are the patches that make a file of this payload of others, the smallest first.
+func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]) }
+
+// OpenPatch reads a patch of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and not io.EOF.
+// The caller closes it.
+func (p *Payload) OpenPatch(patch Patch) (io.ReadCloser, error) {
+	if !slices.Contains(p.patches[patch.To], patch) {
+		return nil, fmt.Errorf("the payload in %s has no patch from %s to %s", p.directory, patch.From, patch.To)
+	}
+	file, err := os.Open(p.patchPath(patch))
+	if err != nil {
+		return nil, fmt.Errorf("read a payload patch: %w", err)
+	}
+	return &contentReader{verifiedReader: newVerifiedReader(file, patch.Size, patch.SHA256), close: file.Close}, nil
+}
+
+func (p *Payload) patchPath(patch Patch) string { return p.storePath(patch.SHA256) + patchSuffix }
+
+// storedPatches leaves out what is not there whole: without a patch, the file itself is sent.
+func (p *Payload) storedPatches() map[string][]Patch {
+	patches := map[string][]Patch{}
+	for _, patch := range p.manifest.Patches {
+		if info, err := os.Stat(p.patchPath(patch)); err == nil && info.Size() == patch.Size {
+			patches[patch.To] = append(patches[patch.To], patch)
+		}
+	}
+	for _, list := range patches {
+		slices.SortStableFunc(list, func(a, b Patch) int { return cmp.Compare(a.Size, b.Size) })
+	}
+	return patches
+}
+
+// writePatches makes patches from the files of earlier payloads to the changed ones of this, where a patch is smaller than the
+// compressed file.
+func writePatches(directory string, manifest Manifest, earlier []*Payload) ([]Patch, error) {
+	p := &Payload{directory: directory, manifest: manifest, bySum: map[string]File{}}
+	for _, f := range manifest.files() {
+		p.bySum[f.SHA256] = f
+	}
+	var patches []Patch
+	made := map[Patch]bool{}
+	for _, old := range earlier {
+		for _, change := range changes(old.manifest, manifest) {
+			ends := Patch{From: change.from.SHA256, To: change.to.SHA256}
+			if made[ends] {
+				continue
+			}
+			made[ends] = true
+			patch, err := p.writePatch(old, change)
+			if err != nil {
+				return nil, fmt.Errorf("patch from %s to %s: %w", change.from.SHA256, change.to.SHA256, err)
+			}
+			if patch != nil {
+				patches = append(patches, *patch)
+			}
+		}
+	}
+	return patches, nil
+}
+
+type change struct{ from, to File }
+
+// changes pairs the files that have the same place in the same component and other content, if hosts with the earlier payload do not
+// have the new content for another reason.
+func changes(earlier, now Manifest) []change {
+	known := map[string]bool{}
+	for _, f := range earlier.files() {
+		known[f.SHA256] = true
+	}
+	var list []change
+	for _, c := range now.Components {
+		old, ok := earlier.Component(c.Name)
+		if !ok {
+			continue
+		}
+		for _, to := range c.Files {
+			i := slices.IndexFunc(old.Files, func(f File) bool { return f.Path == to.Path })
+			if i >= 0 && !known[to.SHA256] && old.Files[i].Size > 0 && to.Size > 0 {
+				list = append(list, change{from: old.Files[i], to: to})
+			}
+		}
+	}
+	return list
+}
+
+// writePatch gives nil for a patch that is not worth having.
+func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
+	from, err := old.content(c.from)
+	if err != nil {
+		return nil, err
+	}
+	to, err := p.content(c.to)
+	if err != nil {
+		return nil, err
+	}
+	var data bytes.Buffer
+	if err := MakePatch(&data, from, to); err != nil {
+		return nil, err
+	}
+	if compressed, err := compressedSize(to); err != nil || int64(data.Len()) >= compressed {
+		return nil, err
+	}
+	// What cannot be applied must never be sent: better a slow build than a host that asks twice.
+	if _, err := ApplyPatch(io.Discard, from, bytes.NewReader(data.Bytes())); err != nil {
+		return nil, err
+	}
+	patch := &Patch{From: c.from.SHA256, To: c.to.SHA256, Size: int64(data.Len()), SHA256: digestOf(data.Bytes())}
+	if err := os.MkdirAll(filepath.Dir(p.patchPath(*patch)), 0o755); err != nil {
+		return nil, err
+	}
+	return patch, writeFile(p.patchPath(*patch), func(w io.Writer) error { _, err := w.Write(data.Bytes()); return err })
+}
+
+func (p *Payload) content(f File) ([]byte, error) {
+	r, err := p.Open(f.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(r)
+	return content, errors.Join(err, r.Close())
+}
+
+// compressedSize is what sending the content by itself would cost: archives are compressed as well as can be.
+func compressedSize(content []byte) (int64, error) {
+	counter := &countingWriter{w: io.Discard}
+	err := compressTo(counter, bytes.NewReader(content), int64(len(content)), zstd.SpeedBestCompression)
+	return counter.n, err
+}
