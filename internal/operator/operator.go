@@ -142,6 +142,9 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, gap := range files.Gaps() {
+		c.Logger.Info("hosts cannot get a component of the payload", "why", gap.Error())
+	}
 	packer, err := payload.NewPacker(files, c.CacheDirectory)
 	if err != nil {
 		return nil, err

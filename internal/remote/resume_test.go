@@ -2,10 +2,16 @@ package remote_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/pkg/sftp"
 
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -79,5 +85,72 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 				t.Errorf("left are %v", names)
 			}
 		})
+	}
+}
+
+// A connection that was cut may leave a server process on the host that holds the file until the host notices.
+func TestAnArchiveIsSentAnewWhenWhatIsThereIsHeld(t *testing.T) {
+	archive := content(3 << 20)
+	const target, partial = `C:\k\wicd\inbox\payload-0123.zst`, "/C:/k/wicd/inbox/payload-0123.zst.partial-resume"
+	for name, held := range map[string][]string{
+		"and cannot be opened":  {"Put " + partial, "Remove " + partial},
+		"and cannot be renamed": {"Rename " + partial, "Remove " + partial},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			key := newKey(t)
+			s := newServer(t, key)
+			s.disk.put(partial[1:], string(archive[:len(archive)/2]))
+			for _, request := range held {
+				s.disk.failures[request] = sftp.ErrSSHFxPermissionDenied
+			}
+			var last int64
+			err := s.connect(&remote.Dialer{}, key).Send(t.Context(), target, io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))),
+				func(done, _ int64) { last = done })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(s.disk.content(sftpForm(target)), archive) || last != int64(len(archive)) {
+				t.Errorf("another content arrived, or progress ends at %d", last)
+			}
+		})
+	}
+}
+
+// A host whose drive is nearly full must not keep what nobody will go on with.
+func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
+	noLeaks(t)
+	key := newKey(t)
+	s := newServer(t, key)
+	const inbox = "C:/k/wicd/inbox/"
+	s.disk.put(inbox+"payload-old.zst.partial-resume", "half")
+	s.disk.put(inbox+"spec-0123.json", "{}")
+	send := io.NewSectionReader(strings.NewReader("new"), 0, 3)
+	if err := s.connect(&remote.Dialer{}, key).Send(t.Context(), `C:\k\wicd\inbox\payload-new.zst`, send, nil); err != nil {
+		t.Fatal(err)
+	}
+	if names := s.disk.names(inbox); !slices.Equal(names, []string{"payload-new.zst", "spec-0123.json"}) {
+		t.Errorf("left are %v", names)
+	}
+}
+
+// Who ends an operator may give a reason.
+func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
+	noLeaks(t)
+	key := newKey(t)
+	s := newServer(t, key)
+	archive := content(12 << 20)
+	ctx, stop := context.WithCancelCause(t.Context())
+	err := s.connect(&remote.Dialer{}, key).Send(ctx, `C:\k\wicd\inbox\payload-0123.zst`,
+		io.NewSectionReader(bytes.NewReader(archive), 0, int64(len(archive))), func(done, _ int64) {
+			if done > 6<<20 {
+				stop(errors.New("the operator ends"))
+			}
+		})
+	if err == nil {
+		t.Fatal("it was sent")
+	}
+	if names := s.disk.names("C:/k/wicd/inbox"); !slices.Equal(names, []string{"payload-0123.zst.partial-resume"}) {
+		t.Errorf("left are %v", names)
 	}
 }

@@ -48,7 +48,8 @@ const resumeSuffix = partialSuffix + "resume"
 const holes = packetsUnderWay * 32 << 10
 
 // Send is Upload of a file whose content follows from its name: what an earlier Send has brought before it was cut off is not sent again.
-// The receiver must check the content, for the beginning may be another's.
+// The receiver must check the content, for the beginning may be another's. What cut Sends of other files have left in the folder is
+// removed: nobody goes on with two.
 func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader, progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
 	if err != nil {
@@ -56,7 +57,15 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	}
 	source := &source{ctx: ctx, reader: content, size: content.Size(), progress: progress}
 	u := &upload{connection: c, target: target, partial: target + resumeSuffix, source: source, resume: content}
-	err = c.operate(ctx, "an answer while "+windows+" is sent", func(_ context.Context, s *fileSession) error {
+	err = c.operate(ctx, "an answer while "+windows+" is sent", func(ctx context.Context, s *fileSession) error {
+		err := u.run(s)
+		if err == nil || !u.barred || ctx.Err() != nil || s.ended() {
+			return err
+		}
+		// The server process of a cut connection may hold the file for as long as its host takes to notice.
+		if restartErr := u.restart(); restartErr != nil {
+			return errors.Join(err, restartErr)
+		}
 		return u.run(s)
 	})
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
@@ -111,6 +120,17 @@ type upload struct {
 	source          *source
 	resume          io.Seeker // the source's reader when the upload may go on where an earlier one was cut; nil else
 	writing         bool      // content is being written: a failure may mean a full volume
+	barred          bool      // what is to be resumed cannot be opened, or not be renamed
+}
+
+// restart makes it an upload from the beginning, under another name.
+func (u *upload) restart() (err error) {
+	if u.partial, err = u.connection.partialName(u.target); err != nil {
+		return err
+	}
+	_, err = u.resume.Seek(0, io.SeekStart)
+	u.resume, u.source.read, u.writing, u.barred = nil, 0, false, false
+	return err
 }
 
 func (u *upload) run(s *fileSession) error {
@@ -118,7 +138,8 @@ func (u *upload) run(s *fileSession) error {
 		return err
 	}
 	if err := u.write(s); err != nil {
-		if !s.ended() && (u.resume == nil || !isCut(err)) {
+		// What nobody waits for any more is gone on with later.
+		if !s.ended() && (u.resume == nil || u.source.ctx.Err() == nil) {
 			// It takes room, perhaps the last. If this fails too, the next upload clears up.
 			_ = s.Remove(u.partial)
 		}
@@ -140,7 +161,9 @@ func (u *upload) prepare(s *fileSession) error {
 	}
 	leftover := strings.ToLower(path.Base(u.target) + partialSuffix)
 	for _, entry := range entries {
-		if strings.HasPrefix(strings.ToLower(entry.Name()), leftover) && !strings.EqualFold(entry.Name(), path.Base(u.partial)) {
+		name := strings.ToLower(entry.Name())
+		stale := strings.HasPrefix(name, leftover) || u.resume != nil && strings.HasSuffix(name, resumeSuffix)
+		if stale && !strings.EqualFold(name, path.Base(u.partial)) {
 			// One that is still open cannot be removed and does no harm.
 			_ = s.Remove(path.Join(folder, entry.Name()))
 		}
@@ -160,6 +183,7 @@ func (u *upload) write(s *fileSession) error {
 	}
 	file, err := s.OpenFile(u.partial, flags)
 	if err != nil {
+		u.barred = u.resume != nil
 		return err
 	}
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
@@ -195,11 +219,6 @@ func (u *upload) offset(s *fileSession) (int64, error) {
 	return offset, nil
 }
 
-// isCut tells whether an upload ended because nobody waits for it any more, and not because of what the server said.
-func isCut(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
 // place checks the size and gives the file its name. Servers differ in whether a rename replaces a file.
 func (u *upload) place(s *fileSession) error {
 	info, err := s.Stat(u.partial)
@@ -216,6 +235,7 @@ func (u *upload) place(s *fileSession) error {
 	_ = s.Remove(u.target)
 	if err := s.Rename(u.partial, u.target); err != nil {
 		_ = s.Remove(u.partial)
+		u.barred = u.resume != nil
 		return fmt.Errorf("it could not be put in place: %w", err)
 	}
 	return nil

@@ -1,9 +1,11 @@
 package instance
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -20,7 +22,7 @@ func (s *scope) desired(podSubnet string) (nodespec.NodeSpec, error) {
 	if err != nil {
 		return nodespec.NodeSpec{}, err
 	}
-	return nodespec.Make(nodespec.Inputs{
+	spec, err := nodespec.Make(nodespec.Inputs{
 		Cluster: s.cluster,
 		Instance: nodespec.Instance{
 			Name: s.instance.Name, NodeName: s.nodeName(), HostName: s.instance.Spec.HostName,
@@ -30,6 +32,36 @@ func (s *scope) desired(podSubnet string) (nodespec.NodeSpec, error) {
 		OperatorVersion: s.Version, PodSubnet: podSubnet,
 		LogSettings: s.Log, Debug: s.Debug,
 	})
+	return spec, explainMissing(err, s.Payload)
+}
+
+// explainMissing adds to the error of Make about missing programs why the payload has them not.
+func explainMissing(err error, p *payload.Payload) error {
+	var lacks *nodespec.MissingProgramsError
+	if !errors.As(err, &lacks) {
+		return err
+	}
+	var reasons []string
+	for _, program := range lacks.Programs {
+		if reason := p.Missing(componentOf(program, p)); reason != nil && !slices.Contains(reasons, reason.Error()) {
+			reasons = append(reasons, reason.Error())
+		}
+	}
+	if len(reasons) == 0 {
+		return fmt.Errorf("%w; build the payload again", err)
+	}
+	return fmt.Errorf("%w; %s", err, strings.Join(reasons, "; "))
+}
+
+// componentOf is the component that has the program, or should have it: one that is absent has no list of files, but mostly the name of
+// its program.
+func componentOf(program string, p *payload.Payload) string {
+	for _, component := range p.Manifest().Components {
+		if slices.ContainsFunc(component.Files, func(file payload.File) bool { return file.Path == program }) {
+			return component.Name
+		}
+	}
+	return strings.TrimSuffix(program, ".exe")
 }
 
 // components are the parts of the payload for hosts of a platform, without the agent, which travels first and alone.

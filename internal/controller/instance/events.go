@@ -22,11 +22,7 @@ type instanceEvent struct {
 const longestNote = 1024
 
 func (r *Reconciler) emit(e instanceEvent) {
-	note := e.message
-	if len(note) > longestNote {
-		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
-	}
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", shortened(e.message, longestNote))
 }
 
 // stopped tells what keeps an instance from going on.
@@ -99,6 +95,11 @@ func nodeLost(instance *v1alpha1.WindowsInstance) instanceEvent {
 func logsPortClosed(instance *v1alpha1.WindowsInstance, address string, err error) instanceEvent {
 	return instanceEvent{instance, nil, corev1.EventTypeWarning, "LogsPortClosed", "Verify",
 		"The kubelet does not answer at " + address + " (" + err.Error() + "): oc logs and oc exec will not reach the node's pods until that TCP port is open."}
+}
+
+func adviceGiven(instance *v1alpha1.WindowsInstance, failed string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, "AdvisoryCheckFailed", "Verify",
+		"The node takes pods, but this check failed: " + failed}
 }
 
 func hostStays(instance, other *v1alpha1.WindowsInstance) instanceEvent {

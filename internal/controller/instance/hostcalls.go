@@ -41,7 +41,7 @@ func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (v
 
 // complete tells whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
 func complete(name verb.Name, last verb.Line) error {
-	if last.Type == verb.TypeRebooting {
+	if last.Type == verb.TypeRebooting && (name == verb.Apply || name == verb.Remove) {
 		return nil
 	}
 	r := last.Result

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -34,12 +35,23 @@ func (s *scope) spec(ctx context.Context) (nodespec.NodeSpec, *obstacle) {
 	}
 	spec, err := s.desired(subnet)
 	if err != nil {
-		return nodespec.NodeSpec{}, &obstacle{
-			condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonClusterNotRead, message: err.Error(), err: err,
-			next: "The operator cannot say what the host should be until this is in order.",
-		}
+		return nodespec.NodeSpec{}, specObstacle(err)
 	}
 	return spec, nil
+}
+
+// specObstacle is that no NodeSpec can be made: for want of a program, or of something that the cluster should tell.
+func specObstacle(err error) *obstacle {
+	o := &obstacle{
+		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonClusterNotRead, message: err.Error(), err: err,
+		next: "The operator cannot say what the host should be until this is in order.",
+	}
+	var lacks *nodespec.MissingProgramsError
+	if errors.As(err, &lacks) {
+		o.reason = v1alpha1.ReasonPayloadMissing
+		o.next = "The operator needs an image whose payload is whole. The host is left as it is until then."
+	}
+	return o
 }
 
 // apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the agent left steps
@@ -75,9 +87,10 @@ func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments [
 	}
 	line, err := s.run(ctx, verb.Apply, arguments...)
 	if err != nil {
+		s.session.whole = true
 		return s.hostObstacle(v1alpha1.ConditionInstalled, err)
 	}
-	s.session.known = &spec
+	s.session.known, s.session.whole = &spec, false
 	if line.Result != nil && line.Result.Facts != nil {
 		s.session.facts = line.Result.Facts
 	}

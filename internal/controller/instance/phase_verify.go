@@ -30,7 +30,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 	if o != nil {
 		return o
 	}
-	if failed := failedChecks(spec.Checks, line.Result.Checks); len(failed) > 0 {
+	if failed := failedChecks(spec.Checks, line.Result.Checks, false); len(failed) > 0 {
 		// The next attempt compares the host with its spec again: a failed check often has a cause there.
 		s.session.applied = ""
 		s.instance.Status.SpecDigest = ""
@@ -39,15 +39,15 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 			next: "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
 		}
 	}
-	s.session.checked = true
+	s.session.checked, s.session.advice = true, failedChecks(spec.Checks, line.Result.Checks, true)
 	return nil
 }
 
-// failedChecks are the gating checks of the spec that did not pass. One that was not answered has not passed.
-func failedChecks(wanted []nodespec.Check, results []verb.CheckResult) []string {
+// failedChecks are those checks of the spec that did not pass, gating or advisory ones. One that was not answered has not passed.
+func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory bool) []string {
 	var failed []string
 	for _, check := range wanted {
-		if check.Advisory {
+		if check.Advisory != advisory {
 			continue
 		}
 		i := slices.IndexFunc(results, func(r verb.CheckResult) bool { return r.Name == check.Name })
@@ -83,7 +83,7 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 		return o
 	}
 	first := unproven(node)
-	proven := "The node was checked to work and takes pods." + r.tryLogsPort(ctx, s)
+	proven := "The node was checked to work and takes pods." + s.advise() + r.tryLogsPort(ctx, s)
 	if err := s.markNode(ctx, node); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
@@ -98,6 +98,19 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	s.session.forgetHost()
 	r.Hosts.Close(s.instance.Name)
 	return nil
+}
+
+// longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.
+const longestAdvice = 250
+
+// advise says which advisory checks have failed. The node works without, so they are no obstacle.
+func (s *scope) advise() string {
+	text := ""
+	for _, failed := range s.session.advice {
+		s.emit(adviceGiven(s.instance, failed))
+		text += " But " + sentence(shortened(failed, longestAdvice))
+	}
+	return text
 }
 
 // kubeletPort is where the API server reaches the kubelet for logs and exec.

@@ -125,6 +125,9 @@ func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 	if err := s.forgetDigest(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "note that the host is being given back", err)
 	}
+	// So nothing that is remembered of it may let an apply or a check be left out.
+	s.session.forgetState()
+	s.session.known = nil
 	line, err := s.run(ctx, verb.Remove)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)

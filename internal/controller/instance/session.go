@@ -20,6 +20,9 @@ type session struct {
 	// connection, so that a host which was restarted is not sent what it has. They are guesses: the host may have lost either.
 	knownAgent string
 	known      *nodespec.NodeSpec
+	// whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A transfer that
+	// was cut goes on with the same archive.
+	whole bool
 	// facts are the last that the host told.
 	facts *plan.Facts
 	// applied is the digest (and certificate serial) of the spec that the last apply was given, and left what it could not do yet.
@@ -27,6 +30,8 @@ type session struct {
 	left    plan.Plan
 	// checked is true when verify passed since the last change.
 	checked bool
+	// advice are the advisory checks that failed then, with what was found.
+	advice []string
 	// attempts counts failures in a row.
 	attempts int
 	// since is when the present wait began, for limits.
@@ -40,8 +45,13 @@ type session struct {
 
 // forgetHost drops what was learnt over a connection that is gone.
 func (s *session) forgetHost() {
-	s.connection, s.agent, s.facts, s.applied, s.left, s.checked = nil, "", nil, "", plan.Plan{}, false
-	s.waiting = ""
+	s.connection, s.agent, s.waiting = nil, "", ""
+	s.forgetState()
+}
+
+// forgetState drops what the host was found or brought to: it is about to be something else.
+func (s *session) forgetState() {
+	s.facts, s.applied, s.left, s.checked, s.advice = nil, "", plan.Plan{}, false, nil
 }
 
 // waitingSince returns when the named wait began.

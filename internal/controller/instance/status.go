@@ -90,7 +90,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
-		condition.Message = shortened(condition.Message)
+		condition.Message = shortened(condition.Message, longestMessage)
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -98,16 +98,17 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 	case o == nil || o.done:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
-		status.Summary, status.NextAction = o.reason, shortened(o.next)
+		status.Summary, status.NextAction = o.reason, shortened(o.next, longestMessage)
 	}
 }
 
 // longestMessage keeps what comes from hosts and libraries within what the API server takes and people read, in bytes.
 const longestMessage = 2048
 
-func shortened(message string) string {
-	if len(message) <= longestMessage {
-		return message
+// shortened cuts a text that has more than so many bytes.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.ToValidUTF8(message[:longestMessage-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"slices"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -76,6 +77,9 @@ func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *ob
 	if len(lacking) == 0 {
 		return arguments, nil
 	}
+	if !s.session.whole {
+		lacking = patched(lacking, s.session.facts.Payload, s.Payload.Patches)
+	}
 	archive, err := s.Packer.Packed(ctx, lacking)
 	if err != nil {
 		return nil, payloadObstacle(err)
@@ -85,6 +89,21 @@ func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *ob
 		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
 	}
 	return append(arguments, "--payload", payloadPath), nil
+}
+
+// patched puts patches in the place of files, where the host has what they are made of. A patch is in the payload only when it is smaller
+// than the file.
+func patched(lacking []string, present map[string]string, patches func(to string) []payload.Patch) []string {
+	var chosen []string
+	for _, sum := range lacking {
+		list := patches(sum)
+		i := slices.IndexFunc(list, func(p payload.Patch) bool { _, there := present[p.From]; return there })
+		if i >= 0 {
+			sum = list[i].SHA256
+		}
+		chosen = append(chosen, sum)
+	}
+	return chosen
 }
 
 // sendPayload sends the archive, or what an earlier attempt has not brought of it. The agent checks what is in it.

@@ -1,0 +1,52 @@
+package instance
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// The host is not trusted to send what the agent would: an answer without a result must not be taken for one.
+func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
+	restarts := verb.Line{Type: verb.TypeRebooting}
+	for name, allowed := range map[verb.Name]bool{
+		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Apply: true, verb.Remove: true,
+	} {
+		if err := complete(name, restarts); (err == nil) != allowed {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A transfer that was cut goes on only with the same archive: patches must not give way to whole files because of it.
+func TestAFailureOnTheWayLeavesThePatches(t *testing.T) {
+	s := &scope{
+		Reconciler: &Reconciler{Hosts: remote.NewPool(&remote.Dialer{})},
+		instance:   &v1alpha1.WindowsInstance{},
+		session:    &session{knownAgent: `C:\k\wicd\0123\wicd.exe`, known: &nodespec.NodeSpec{}, facts: &plan.Facts{}},
+	}
+	s.hostObstacle(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
+	if s.session.whole || s.session.known != nil || s.session.knownAgent != "" || s.session.facts != nil {
+		t.Errorf("%+v", s.session)
+	}
+}
+
+func TestWhatAHostWasBroughtToIsForgottenWithoutItsConnection(t *testing.T) {
+	connection := &remote.Connection{}
+	s := &session{
+		connection: connection, agent: "agent", facts: &plan.Facts{}, applied: "digest", checked: true,
+		left: plan.Plan{Steps: []plan.Step{{}}}, advice: []string{"x"},
+	}
+	s.forgetState()
+	if s.facts != nil || s.applied != "" || s.checked || len(s.left.Steps) > 0 || s.advice != nil {
+		t.Errorf("still known: %+v", s)
+	}
+	if s.connection != connection || s.agent != "agent" {
+		t.Error("the connection is forgotten too")
+	}
+}
