@@ -36,6 +36,7 @@ const (
 	maxTenSeconds   = 10
 	maxFiftySeconds = 60
 	maxAddedSeconds = 10
+	maxPatchPercent = 10
 
 	// distant is the round trip at which the time that is added by us has a budget.
 	distant = 50 * time.Millisecond
@@ -46,6 +47,7 @@ func Evaluate(r Result) []Line {
 	var lines []Line
 	lines = append(lines, joinLines(r)...)
 	lines = append(lines, wireLine(r))
+	lines = append(lines, patchLines(r)...)
 	for _, occasion := range []Occasion{LeftAlone, LookAgain} {
 		lines = append(lines, quietLines(r, occasion)...)
 	}
@@ -125,6 +127,22 @@ func wireLine(r Result) Line {
 		line.Verdict = Over
 	}
 	return line
+}
+
+// patchLines judge what a new version of a file costs, where a payload has patches.
+func patchLines(r Result) []Line {
+	var lines []Line
+	for _, patch := range r.Patches {
+		line := Line{
+			Subject: "another version of " + patch.File, What: "size of its patch", Measured: percent(patch.PatchBytes, patch.FileBytes),
+			Budget: fmt.Sprintf("≤ %d %% of the file", maxPatchPercent), Verdict: Kept,
+		}
+		if patch.PatchBytes*100 > patch.FileBytes*maxPatchPercent {
+			line.Verdict = Over
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // quiets are all of an occasion, together.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -20,6 +21,7 @@ type options struct {
 	quick          bool
 	idle, limit    time.Duration
 	agent          string
+	payload        string
 	markdown, json string
 
 	clock  clock.WithTicker
@@ -30,6 +32,8 @@ const (
 	defaultMarkdown = "docs/benchmarks.md"
 	// quickMarkdown is where a quick run writes: it must not take the place of a whole one's results.
 	quickMarkdown = "build/benchmarks.md"
+	// noPayload says that stand-ins are to be transferred.
+	noPayload = "none"
 )
 
 // Command is the subcommand bench. Its error, when a budget is passed, is the summary of the run, which is the last line in any case.
@@ -60,6 +64,7 @@ func Command() *cobra.Command {
 	flags.DurationVar(&o.idle, "idle", 20*time.Second, "how long the operator is left alone")
 	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "how long each number of hosts may take at each round trip")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "the agent, built for Windows")
+	flags.StringVar(&o.payload, "payload", "build/payload", "a payload of `make payload` to transfer; stand-ins are taken when there is none, or for "+noPayload)
 	flags.StringVar(&o.markdown, "report", defaultMarkdown, "file for the tables")
 	flags.StringVar(&o.json, "json", "build/bench.json", "file for all numbers")
 	return command
@@ -102,5 +107,14 @@ func (o *options) complete(given func(flag string) bool) error {
 	if _, err := os.Stat(o.agent); err != nil {
 		faults = append(faults, fmt.Errorf("the agent is not built: %w: run `make build`, and start this at the root of the repository", err))
 	}
+	if given("payload") && o.payload != noPayload && !o.realPayload() {
+		faults = append(faults, fmt.Errorf("--payload=%s: there is no payload: run `make payload`, or say %s", o.payload, noPayload))
+	}
 	return errors.Join(faults...)
+}
+
+// realPayload tells whether there is a payload of `make payload`.
+func (o *options) realPayload() bool {
+	_, err := os.Stat(filepath.Join(o.payload, "manifest.json"))
+	return o.payload != noPayload && err == nil
 }

@@ -44,6 +44,15 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%+v, error %v", o, err)
 		}
 	})
+	t.Run("a payload that was asked for and is not there is refused", func(t *testing.T) {
+		for folder, refused := range map[string]bool{filepath.Join(t.TempDir(), "payload"): true, noPayload: false} {
+			o := usual()
+			o.payload = folder
+			if err := o.complete(func(flag string) bool { return flag == "payload" }); (err != nil) != refused {
+				t.Errorf("%s: %v", folder, err)
+			}
+		}
+	})
 	for name, test := range map[string]struct {
 		spoil func(*options)
 		want  string
@@ -62,6 +71,41 @@ func TestFlags(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 		})
+	}
+}
+
+// The operator does without an optional component that is not whole, and so does the measurement.
+func TestPayloadWithoutAnOptionalComponent(t *testing.T) {
+	dir := t.TempDir()
+	files, err := labpayload.Generate(dir, "", version, labpayload.Options{SizePercent: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := files.Manifest()
+	i := slices.IndexFunc(manifest.Components, func(c payload.Component) bool { return c.Name != payload.ComponentAgent })
+	manifest.Components[i].Required = false
+	optional := manifest.Components[i]
+	data, err := json.Marshal(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "manifest.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range optional.Files {
+		for _, suffix := range []string{"", ".zst"} {
+			_ = os.Remove(filepath.Join(dir, "store", file.SHA256+suffix))
+		}
+	}
+	if files, err = payload.Load(dir); err != nil {
+		t.Fatal(err)
+	}
+	o := &options{clock: clock.RealClock{}}
+	if _, _, err := o.pack(t.Context(), files, complete(files), t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := o.pack(t.Context(), files, files.Manifest().Components, t.TempDir()); err == nil {
+		t.Errorf("%s was not missing", optional.Name)
 	}
 }
 
@@ -118,7 +162,7 @@ func TestBench(t *testing.T) {
 	command.SetOut(&output)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	jsonFile, markdown := filepath.Join(dir, "out", "bench.json"), filepath.Join(dir, "benchmarks.md")
-	command.SetArgs([]string{"--hosts=1", "--latencies=0", "--idle=1s", "--json=" + jsonFile, "--report=" + markdown})
+	command.SetArgs([]string{"--quick", "--payload=none", "--hosts=1", "--latencies=0", "--idle=1s", "--json=" + jsonFile, "--report=" + markdown})
 	err := command.ExecuteContext(t.Context())
 
 	data, readErr := os.ReadFile(jsonFile)

@@ -42,8 +42,8 @@ func payloadText(what string, p Payload) string {
 const notHere = `
 ## What is not measured
 
-The upgrade of a node, a patch release of one component, and an operator that knows 1,000 instances have budgets too; this run does not
-measure them.
+The upgrade of a node, and an operator that knows 1,000 instances, have budgets too; this run does not measure them. A patch release of
+one component is measured where the payload was made with PREVIOUS.
 `
 
 // Summary is the run in one line.
@@ -109,18 +109,27 @@ func quietTable(r Result) string {
 
 func transferTable(r Result) string {
 	rows := [][]string{{"round trip", "plain", "ours", "ratio", "bytes, plain", "bytes, ours"}}
+	what := "The payload is of stand-ins."
+	if r.Real {
+		what = fmt.Sprintf("The payload is the real one of `make payload`: %d files, %s, packed %s without the agent.",
+			r.Transferred.Files, megabytes(r.Transferred.RawBytes), megabytes(r.Transferred.ArchiveBytes))
+	}
+	about := ""
 	for _, t := range r.Transfers {
 		ratio := ""
+		if about = ""; t.PlainPart > 0 && t.PlainPart < 1 {
+			about = "≈ " // extrapolated
+		}
 		if t.OwnSeconds > 0 {
 			ratio = fmt.Sprintf("%.1f", t.PlainSeconds/t.OwnSeconds)
 		}
 		rows = append(rows, []string{
-			milliseconds(t.RoundTrip), fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.OwnSeconds), ratio,
-			megabytes(t.PlainBytes), megabytes(t.OwnBytes),
+			milliseconds(t.RoundTrip), about + fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.OwnSeconds), ratio,
+			about + megabytes(t.PlainBytes), megabytes(t.OwnBytes),
 		})
 	}
-	return "\n## The same payload in two ways\n\nPlain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent and the packed " +
-		"archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time.\n\n" + table(rows)
+	return "\n## The same payload in two ways\n\n" + what + " Plain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent and the packed " +
+		"archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
 }
 
 // table is a Markdown table; the first row is its head.

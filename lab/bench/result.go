@@ -12,7 +12,11 @@ type Result struct {
 	Joins     []Join     `json:"joins"`
 	Quiets    []Quiet    `json:"quiets"`
 	Transfers []Transfer `json:"transfers"`
-	Lines     []Line     `json:"budgets"`
+	// Transferred is the payload that the transfers are of, and Real tells whether it is one of real executables.
+	Transferred Payload `json:"transferred"`
+	Real        bool    `json:"realPayload"`
+	Patches     []Patch `json:"patches,omitempty"`
+	Lines       []Line  `json:"budgets"`
 }
 
 // Payload is what each host gets.
@@ -112,6 +116,13 @@ type Quiet struct {
 	WriteKinds map[string]int `json:"apiWriteKinds,omitempty"`
 }
 
+// Patch is what a new version of one file costs a host that has another.
+type Patch struct {
+	File       string `json:"file"` // "kubelet.exe"
+	FileBytes  int64  `json:"fileBytes"`
+	PatchBytes int64  `json:"patchBytes"`
+}
+
 // Transfer compares two ways to bring the same payload to one host, from login to the last byte.
 type Transfer struct {
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
@@ -119,5 +130,8 @@ type Transfer struct {
 	PlainSeconds float64 `json:"plainSeconds"`
 	OwnSeconds   float64 `json:"ownSeconds"`
 	PlainBytes   int64   `json:"plainBytes"` // received by the host
-	OwnBytes     int64   `json:"ownBytes"`
+	// PlainPart is the share of the files that plain was measured with, when that would take too long with all; 1 for all. Its seconds
+	// and bytes are extrapolated: each packet waits for the one before.
+	PlainPart float64 `json:"plainPart"`
+	OwnBytes  int64   `json:"ownBytes"`
 }

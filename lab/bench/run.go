@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/payload"
 	labpayload "github.com/windows-machine-config/wmco/lab/payload"
@@ -50,13 +51,8 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 		return result, err
 	}
 	result.Payload = described
-	for _, latency := range o.latencies {
-		o.say("the payload to one host in two ways, %s round trip", latency)
-		t, err := transfer(ctx, o.clock, latency, g)
-		if err != nil {
-			return result, err
-		}
-		result.Transfers = append(result.Transfers, t)
+	if err := o.transfers(ctx, dir, g, &result); err != nil {
+		return result, err
 	}
 	if !o.quick {
 		if result.Whole, err = o.whole(ctx, filepath.Join(dir, "whole")); err != nil {
@@ -83,13 +79,18 @@ func (o *options) prepare(ctx context.Context, dir string, payloadOptions labpay
 	if err != nil {
 		return goods{}, Payload{}, err
 	}
-	g := goods{payload: files}
+	return o.pack(ctx, files, files.Components("None"), filepath.Join(dir, "archives")) // the platform of the lab's cluster
+}
+
+// pack packs components as for a host that has none of them.
+func (o *options) pack(ctx context.Context, files *payload.Payload, components []payload.Component, dir string) (g goods, described Payload, err error) {
+	g.payload = files
 	if g.agent, err = files.Agent(); err != nil {
 		return goods{}, Payload{}, err
 	}
-	described := Payload{AgentBytes: g.agent.Size}
+	described.AgentBytes = g.agent.Size
 	var others []string
-	for _, component := range files.Components("None") { // the platform of the lab's cluster
+	for _, component := range components {
 		for _, file := range component.Files {
 			g.files = append(g.files, file)
 			described.Files++
@@ -99,7 +100,7 @@ func (o *options) prepare(ctx context.Context, dir string, payloadOptions labpay
 			}
 		}
 	}
-	packer, err := payload.NewPacker(files, filepath.Join(dir, "archives"))
+	packer, err := payload.NewPacker(files, dir)
 	if err != nil {
 		return goods{}, Payload{}, err
 	}
@@ -109,6 +110,51 @@ func (o *options) prepare(ctx context.Context, dir string, payloadOptions labpay
 	}
 	described.PackSeconds, described.ArchiveBytes = o.clock.Since(begin).Seconds(), g.archive.Size
 	return g, described, nil
+}
+
+// transfers measures the way of a payload to one host: of the real one, if it was made.
+func (o *options) transfers(ctx context.Context, dir string, g goods, result *Result) error {
+	result.Transferred = result.Payload
+	if o.realPayload() {
+		files, err := payload.Load(o.payload)
+		if err != nil {
+			return err
+		}
+		o.say("packing the real payload")
+		result.Real, result.Patches = true, patchesOf(files.Manifest())
+		if g, result.Transferred, err = o.pack(ctx, files, complete(files), filepath.Join(dir, "real")); err != nil {
+			return err
+		}
+	}
+	for _, latency := range o.latencies {
+		o.say("the payload to one host in two ways, %s round trip", latency)
+		t, err := transfer(ctx, o.clock, latency, g)
+		if err != nil {
+			return err
+		}
+		result.Transfers = append(result.Transfers, t)
+	}
+	return nil
+}
+
+// complete are the components of a payload that it has all files of, for whatever platform.
+func complete(files *payload.Payload) []payload.Component {
+	return slices.DeleteFunc(slices.Clone(files.Manifest().Components), func(c payload.Component) bool { return files.Missing(c.Name) != nil })
+}
+
+// patchesOf are the patches of a payload with the files that they make.
+func patchesOf(manifest payload.Manifest) []Patch {
+	var patches []Patch
+	for _, patch := range manifest.Patches {
+		for _, component := range manifest.Components {
+			for _, file := range component.Files {
+				if file.SHA256 == patch.To {
+					patches = append(patches, Patch{File: file.Path, FileBytes: file.Size, PatchBytes: patch.Size})
+				}
+			}
+		}
+	}
+	return patches
 }
 
 // whole measures one host with a payload of the real size.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,16 +9,16 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/lab/namespace"
-	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
 const (
-	hostFake = "fake"
 	// apiAddress is where the API server is inside of the lab's network.
 	apiAddress = "10.9.255.1"
 	apiPort    = "6443"
@@ -25,9 +26,17 @@ const (
 	maxHosts   = 1000
 )
 
+// How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control plane.
+const (
+	fakeLimit = 5 * time.Minute
+	wineLimit = 15 * time.Minute
+)
+
 // programs are the executables that make builds.
 type programs struct {
 	operator, agent, controlPlane, kubectl string
+	// wineNode is made by the demo when it is needed; see standin.BuildNode.
+	wineNode string
 }
 
 type demoOptions struct {
@@ -43,7 +52,7 @@ func newDemoCommand() *cobra.Command {
 	o := demoOptions{}
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Boot a control plane, install the operator, and make simulated Windows hosts nodes",
+		Short: "Boot a control plane, install the operator, and make simulated Windows hosts, or Wine hosts, nodes",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := o.complete(); err != nil {
@@ -54,18 +63,25 @@ func newDemoCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&o.hosts, "hosts", 2, "how many hosts become nodes")
-	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process")
+	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+" is Wine, which needs root")
 	flags.BoolVar(&o.once, "once", false, "leave when all hosts are Ready, or with status 1 when they are not in time")
-	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "how long --once waits for the hosts")
+	flags.DurationVar(&o.limit, "limit", 0, fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
 	flags.StringVar(&o.log, "operator-log", "", "file for the operator's log (default: demo-operator.log beside this program)")
 	return command
 }
 
 // complete checks the flags and finds the other programs beside this one.
 func (o *demoOptions) complete() error {
-	if o.host != hostFake {
-		return fmt.Errorf("--host=%s is not a kind of host; there is only %s", o.host, hostFake)
+	switch o.host {
+	case hostFake:
+	case hostWine:
+		if err := wine.Available(); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("--host=%s is not a kind of host; there are %s and %s", o.host, hostFake, hostWine)
 	}
+	o.limit = o.defaultLimit()
 	if o.hosts < 1 || o.hosts > maxHosts {
 		return fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.hosts, maxHosts)
 	}
@@ -74,7 +90,7 @@ func (o *demoOptions) complete() error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(self), name) }
-	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"), kubectl: beside("kubectl")}
+	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"), kubectl: beside("kubectl"), wineNode: beside("wine-node.exe")}
 	for _, path := range []string{o.programs.operator, o.programs.agent, o.programs.controlPlane} {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%w: run `make build`", err)
@@ -87,30 +103,62 @@ func (o *demoOptions) complete() error {
 	return err
 }
 
-// enter runs the demo in namespaces of its own. The API server's port for users is opened before, so that it is one of this machine.
+// defaultLimit is how long --once waits: what was asked for, if anything.
+func (o *demoOptions) defaultLimit() time.Duration {
+	if o.host == hostWine {
+		return cmp.Or(o.limit, wineLimit)
+	}
+	return cmp.Or(o.limit, fakeLimit)
+}
+
+// enter runs the demo in namespaces of its own. The ports for users are opened before, so that they are this machine's; what is fetched
+// and built is so before, as there is no Internet inside.
 func (o *demoOptions) enter() error {
-	config := o.namespace()
-	if !namespace.Inside() {
-		listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			return fmt.Errorf("open a port for the API server: %w", err)
+	config, outside := o.namespace(), !namespace.Inside()
+	if outside {
+		ports := 1
+		if o.host == hostWine {
+			ports = 2
+			kit, err := o.prepareWine()
+			if err != nil {
+				return err
+			}
+			defer runtime.KeepAlive(kit) // it says that somebody uses what it names
 		}
-		defer listener.Close()
-		file, err := listener.File()
-		if err != nil {
-			return fmt.Errorf("open a port for the API server: %w", err)
+		for range ports {
+			file, err := openPort()
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			config.Files = append(config.Files, file)
 		}
-		defer file.Close()
-		config.Files = []*os.File{file}
 	}
 	code, err := namespace.Main(config, o.inside)
+	if outside && code != 0 && o.host == hostWine {
+		err = errors.Join(err, o.sweepWine())
+	}
 	if err == nil && code != 0 {
 		err = exitError(code)
 	}
 	return err
 }
 
-// namespace gives the lab's network its addresses and names.
+// openPort listens on a free port of this machine.
+func openPort() (*os.File, error) {
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, fmt.Errorf("open a port for users of the lab: %w", err)
+	}
+	defer listener.Close() // the file stays open
+	file, err := listener.File()
+	if err != nil {
+		return nil, fmt.Errorf("open a port for users of the lab: %w", err)
+	}
+	return file, nil
+}
+
+// namespace gives the lab's network its addresses and names. Wine hosts bring the line to their addresses with them.
 func (o *demoOptions) namespace() namespace.Config {
 	api := netip.MustParseAddr(apiAddress)
 	config := namespace.Config{
@@ -119,11 +167,17 @@ func (o *demoOptions) namespace() namespace.Config {
 		HostName:  "lab",
 		Environ:   []string{"WMCO_LAB_CONTROLPLANE=" + o.programs.controlPlane},
 	}
-	// One more than become nodes, for the user to add.
-	for n := 1; n <= o.hosts+1; n++ {
-		address := netip.MustParseAddr(rig.Address(n))
-		config.Addresses = append(config.Addresses, address)
-		config.Names[rig.DNSName(n)] = address
+	for _, h := range o.hostOptions() {
+		address := netip.MustParseAddr(h.Address)
+		if o.host != hostWine {
+			config.Addresses = append(config.Addresses, address)
+		}
+		if h.DNSName != "" {
+			config.Names[h.DNSName] = address
+		}
+	}
+	if o.host == hostWine {
+		config.Grace = wineGrace
 	}
 	return config
 }

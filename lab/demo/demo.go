@@ -12,6 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/namespace"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+	"github.com/windows-machine-config/wmco/lab/winerig"
 )
 
 // errNotReady means that hosts were not Ready in time.
@@ -28,35 +30,44 @@ type demo struct {
 	*demoOptions
 	dir      string
 	output   *output
-	listener *net.TCPListener
+	listener *net.TCPListener // for the API server's users
+	ssh      *net.TCPListener // for those who log in to the first host; nil unless that is a Wine host
 	rig      *rig.Rig
+	kit      *winerig.Kit
+	wine     []*wine.Host
 	operator *operatorProcess
 	board    *board
 }
 
-// listen takes the listener that was opened outside.
+// listen takes the listeners that were opened outside.
 func (d *demo) listen(environment *namespace.Environment) error {
-	file := environment.Files[0]
-	defer file.Close()
-	listener, err := net.FileListener(file)
-	if err != nil {
-		return fmt.Errorf("take the port of the API server: %w", err)
+	for i, listener := range []**net.TCPListener{&d.listener, &d.ssh}[:len(environment.Files)] {
+		file := environment.Files[i]
+		defer file.Close()
+		taken, err := net.FileListener(file)
+		if err != nil {
+			return fmt.Errorf("take a port of this machine: %w", err)
+		}
+		tcp, ok := taken.(*net.TCPListener)
+		if !ok {
+			return fmt.Errorf("take a port of this machine: it is a %T", taken)
+		}
+		*listener = tcp
 	}
-	tcp, ok := listener.(*net.TCPListener)
-	if !ok {
-		return fmt.Errorf("take the port of the API server: it is a %T", listener)
-	}
-	d.listener = tcp
 	return nil
 }
 
 // run does what the guide tells an administrator to do, and shows how it goes.
 func (d *demo) run(ctx context.Context) (err error) {
-	d.output.step("booting a control plane and %d Windows hosts, one of them to add later", d.hosts+1)
 	if err := d.boot(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
+	if d.host == hostWine {
+		if err := d.bootWine(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.install(ctx); err != nil {
 		return err
 	}
@@ -75,14 +86,20 @@ func (d *demo) boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hosts := rig.Hosts(d.hosts + 1)
-	for i := range hosts {
-		hosts[i].RebootDuration, hosts[i].BootDelay = rebootDuration, bootDelay
-	}
-	d.rig, err = rig.New(ctx, rig.Options{
-		Hosts: hosts, Network: rig.RealNetwork{}, Dir: d.dir, Agent: d.programs.agent, Version: version, LinuxNodes: 3,
+	options := rig.Options{
+		Network: rig.RealNetwork{}, Dir: d.dir, Agent: d.programs.agent, Version: version, LinuxNodes: 3,
 		ControlPlane: cluster.Options{Listen: net.JoinHostPort(apiAddress, apiPort), Listener: d.listener, Domain: domain},
-	})
+	}
+	if d.host == hostWine {
+		d.output.step("booting a control plane")
+		if options.PayloadDir, err = d.makeWinePayload(ctx, version); err != nil {
+			return err
+		}
+	} else {
+		d.output.step("booting a control plane and %d Windows hosts, one of them to add later", d.hosts+1)
+		options.Hosts = d.hostOptions()
+	}
+	d.rig, err = rig.New(ctx, options)
 	return err
 }
 
@@ -106,7 +123,7 @@ func (d *demo) install(ctx context.Context) error {
 		return err
 	}
 	d.output.step("oc apply -f examples/windows-instances.yaml, with the lab's hosts")
-	if err := d.rig.ListHosts(ctx, d.listed()...); err != nil {
+	if err := d.rig.SetInstances(ctx, d.listed()); err != nil {
 		return err
 	}
 	kubeconfig := filepath.Join(d.dir, "operator.kubeconfig")
@@ -127,20 +144,9 @@ func (d *demo) install(ctx context.Context) error {
 	return nil
 }
 
-// listed are the hosts that become nodes: all but the last, which is for the user to add.
-func (d *demo) listed() []string {
-	var names []string
-	for _, h := range d.rig.Hosts()[:d.hosts] {
-		names = append(names, h.Options.Name)
-	}
-	return names
-}
-
-func (d *demo) spare() *rig.Host { return d.rig.Hosts()[d.hosts] }
-
 func (d *demo) close() error {
 	if d.operator != nil {
 		d.operator.kill()
 	}
-	return errors.Join(d.rig.Close(), d.listener.Close())
+	return errors.Join(d.closeWine(), d.rig.Close(), d.listener.Close())
 }

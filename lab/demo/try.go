@@ -20,16 +20,7 @@ func (d *demo) whatToTry() string {
 			fmt.Fprintf(&b, "    export PATH=$PATH:%s\n", filepath.Dir(d.programs.kubectl))
 		}
 	}
-	first := d.rig.Hosts()[0]
-	address, _ := first.Entry()
-	spare, username := d.spare().Entry()
-	for _, try := range []struct{ command, why string }{
-		{"kubectl get winst -A", "every host: address, node, version, status"},
-		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
-		{"kubectl describe winst -A", "conditions, facts, events"},
-		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", "a pod, in name: no container starts on a simulated host"},
-		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare, username, address)},
-	} {
+	for _, try := range d.tries() {
 		fmt.Fprintf(&b, "\n    %s\n", try.command)
 		if try.why != "" {
 			fmt.Fprintf(&b, "        # %s\n", try.why)
@@ -37,4 +28,27 @@ func (d *demo) whatToTry() string {
 	}
 	b.WriteString("\nWhat changes is printed here. Ctrl-C ends the lab and leaves nothing behind.\n")
 	return b.String()
+}
+
+// try is a command and what it is for.
+type try struct{ command, why string }
+
+func (d *demo) tries() []try {
+	hosts := d.hostOptions()
+	first, spare := entryOf(hosts[0]), entryOf(hosts[d.hosts])
+	noContainer := "a pod, in name: no container starts on a simulated host"
+	if d.host == hostWine {
+		noContainer = "a pod, in name: no container starts under Wine"
+	}
+	tries := []try{
+		{"kubectl get winst -A", "every host: address, node, version, status"},
+		{"kubectl get nodes -L node.openshift.io/os_id,node.kubernetes.io/windows-build", ""},
+		{"kubectl describe winst -A", "conditions, facts, events"},
+		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},
+		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
+	}
+	if d.host == hostWine {
+		tries = append(tries, d.wineTries(hosts[0])...)
+	}
+	return tries
 }

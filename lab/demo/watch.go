@@ -223,7 +223,7 @@ func (d *demo) explain(b *board) {
 			d.output.println(rig.Explain(instance))
 		}
 	}
-	for address := range d.rig.Entries(d.listed()...) {
+	for address := range d.listed() {
 		if !listed[address] {
 			d.output.println(address + ": there is no WindowsInstance for it; see the operator's log: " + d.log)
 		}

@@ -27,6 +27,8 @@ type Options struct {
 	Versions map[string]string
 	// SizePercent scales the stand-ins' sizes. Zero: 100.
 	SizePercent int
+	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated hosts.
+	Program []byte
 }
 
 type component struct {
@@ -83,7 +85,7 @@ func (o Options) source(c component) payload.Source {
 		if o.SizePercent > 0 {
 			e.Size = max(f.size*o.SizePercent/100, 4*kib)
 		}
-		addFile(&source, e)
+		addFile(&source, e, o.Program)
 	}
 	return source
 }
@@ -92,15 +94,22 @@ func standIn(name, version string) payload.Component {
 	return payload.Component{Name: name, Version: version, Source: "lab stand-in", Required: true, StandIn: true}
 }
 
-func addFile(source *payload.Source, e Executable) {
+// addFile adds the stand-in e: for simulated hosts, or the program where there is one.
+func addFile(source *payload.Source, e Executable, program []byte) {
 	source.Files = append(source.Files, payload.File{Path: e.File})
-	source.Content = append(source.Content, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(e.Content())), nil })
+	source.Content = append(source.Content, func() (io.ReadCloser, error) {
+		content, err := e.Content(), error(nil)
+		if program != nil {
+			content, err = e.Program(program)
+		}
+		return io.NopCloser(bytes.NewReader(content)), err
+	})
 }
 
 func agentSource(wicdExe, version string) (payload.Source, error) {
 	if wicdExe == "" {
 		source := payload.Source{Component: standIn(payload.ComponentAgent, version)}
-		addFile(&source, Executable{Component: payload.ComponentAgent, File: "wicd.exe", Version: version, Size: 64 * kib})
+		addFile(&source, Executable{Component: payload.ComponentAgent, File: "wicd.exe", Version: version, Size: 64 * kib}, nil)
 		return source, nil
 	}
 	info, err := buildinfo.ReadFile(wicdExe)

@@ -10,8 +10,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // containerdConfig is what the stand-in needs of containerd's configuration.
@@ -26,7 +26,7 @@ type containerdConfig struct {
 }
 
 // containerd serves the runtime interface and runs pods in name. R-091
-func (t *table) containerd(ctx context.Context, p *fake.Process, e payload.Executable) int {
+func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := flag.NewFlagSet("containerd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	configPath := flags.String("config", `C:\Program Files\containerd\config.toml`, "")
@@ -55,7 +55,7 @@ func (t *table) containerd(ctx context.Context, p *fake.Process, e payload.Execu
 	runtime := t.runtimeOf(p.Machine)
 	runtime.attach(p, config.cniDirectory())
 	defer runtime.detach(p)
-	err = p.ServeRuntime(config.endpoint(), func() host.RuntimeStatus {
+	err = p.Machine.ServeRuntime(config.endpoint(), func() host.RuntimeStatus {
 		return host.RuntimeStatus{Name: "containerd", Version: e.Version, Ready: true}
 	})
 	if err != nil {
@@ -67,10 +67,10 @@ func (t *table) containerd(ctx context.Context, p *fake.Process, e payload.Execu
 	return code
 }
 
-func loadContainerdConfig(p *fake.Process, path string) (containerdConfig, error) {
+func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error) {
 	config := containerdConfig{Root: `C:\ProgramData\containerd\root`, State: `C:\ProgramData\containerd\state`}
 	config.GRPC.Address = `\\.\pipe\containerd-containerd`
-	data, err := p.Machine.Drive().ReadFile(path)
+	data, err := p.Machine.ReadFile(path)
 	if err != nil {
 		return config, fmt.Errorf("failed to load TOML: %s: %w", path, err)
 	}
@@ -84,8 +84,8 @@ func loadContainerdConfig(p *fake.Process, path string) (containerdConfig, error
 }
 
 // makeContent leaves in containerd's folders what a removal has to find.
-func makeContent(p *fake.Process, config containerdConfig) error {
-	drive := p.Machine.Drive()
+func makeContent(p *node.Process, config containerdConfig) error {
+	drive := p.Machine
 	for _, folder := range []string{
 		config.Root + `\io.containerd.content.v1.content\blobs`, config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
 		config.Root + `\io.containerd.metadata.v1.bolt`, config.State + `\io.containerd.runtime.v2.task`,
@@ -95,13 +95,13 @@ func makeContent(p *fake.Process, config containerdConfig) error {
 		}
 	}
 	database := config.Root + `\io.containerd.metadata.v1.bolt\meta.db`
-	if _, err := drive.Stat(database); err == nil {
-		return p.Hold(database)
+	if err := drive.Exists(database); err == nil {
+		return p.Machine.Hold(database)
 	}
 	if err := drive.WriteFile(database, []byte("images and containers of the lab")); err != nil {
 		return err
 	}
-	return p.Hold(database)
+	return p.Machine.Hold(database)
 }
 
 // endpoint is the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // exporter serves metrics under the names of windows_exporter. R-087
-func (t *table) exporter(ctx context.Context, p *fake.Process, e payload.Executable) int {
+func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := pflag.NewFlagSet("windows_exporter", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	address := flags.String("web.listen-address", ":9182", "")
@@ -52,10 +52,10 @@ func (t *table) exporter(ctx context.Context, p *fake.Process, e payload.Executa
 		}
 	})
 	handler.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) })
-	if err := p.ServeLocal(port, handler); err != nil {
+	if err := p.Machine.ServeLocal(port, handler); err != nil {
 		return fail(p, "windows_exporter: %v", err)
 	}
-	listener, err := p.Listen(port)
+	listener, err := p.Machine.Listen(port)
 	if err != nil {
 		return fail(p, "windows_exporter: %v", err)
 	}
@@ -68,7 +68,7 @@ func (t *table) exporter(ctx context.Context, p *fake.Process, e payload.Executa
 }
 
 // writeMetrics has names, types and labels as version 0.31; values are of the simulated host where it has them.
-func writeMetrics(ctx context.Context, w io.Writer, p *fake.Process, version string, collectors []string) error {
+func writeMetrics(ctx context.Context, w io.Writer, p *node.Process, version string, collectors []string) error {
 	info, err := p.Host.System.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("read system facts: %w", err)

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 )
 
 // hybridOverlay makes the HNS networks for the pod subnet that the cluster's network assigns to the node. R-089
-func (t *table) hybridOverlay(ctx context.Context, p *fake.Process, e payload.Executable) int {
+func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Executable) int {
 	flags := flag.NewFlagSet("hybrid-overlay-node", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	node := flags.String("node", "", "")
@@ -73,7 +73,7 @@ func (t *table) hybridOverlay(ctx context.Context, p *fake.Process, e payload.Ex
 
 type overlay struct {
 	t      *table
-	p      *fake.Process
+	p      *node.Process
 	client kubernetes.Interface
 	node   string
 }
@@ -167,11 +167,11 @@ func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 		}
 	}
 	fmt.Fprintf(o.p.Stderr, "I create HNS network %s with subnet %s\r\n", wanted.Name, wanted.Subnet)
-	return o.p.CreateNetwork(wanted)
+	return o.p.Machine.CreateNetwork(ctx, wanted)
 }
 
 // gatewayMAC is the address that Windows gives to the gateway of an overlay network, made of the host's IPv4 address.
-func gatewayMAC(machine *fake.Machine) string {
+func gatewayMAC(machine node.Machine) string {
 	ip := net.IPv4(127, 0, 0, 1)
 	if addresses := machine.Addresses(); len(addresses) > 0 {
 		ip = net.ParseIP(addresses[0])

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // proxyConfig is what the stand-in needs of KubeProxyConfiguration.
@@ -35,7 +35,7 @@ type proxyConfig struct {
 }
 
 // kubeProxy checks what the real one needs to start, and says that it is healthy. R-090, R-116
-func (t *table) kubeProxy(ctx context.Context, p *fake.Process, e payload.Executable) int {
+func (t *table) kubeProxy(ctx context.Context, p *node.Process, e payload.Executable) int {
 	config, service, err := proxyFlags(p)
 	if err != nil {
 		return fail(p, "E kube-proxy: %v", err)
@@ -49,7 +49,7 @@ func (t *table) kubeProxy(ctx context.Context, p *fake.Process, e payload.Execut
 	if err := config.checkNetwork(ctx, p); err != nil {
 		return fail(p, "E kube-proxy: Error running ProxyServer: %v", err)
 	}
-	err = p.ServeLocal(10256, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	err = p.Machine.ServeLocal(10256, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"lastUpdated": %q,"currentTime": %[1]q,"nodeEligible": true}`, t.Clock.Now().Format("2006-01-02 15:04:05 -0700 MST"))
 	}))
@@ -61,7 +61,7 @@ func (t *table) kubeProxy(ctx context.Context, p *fake.Process, e payload.Execut
 }
 
 // proxyFlags reads the command line. As for the real one, a configuration file overrides the flags that it could hold.
-func proxyFlags(p *fake.Process) (config proxyConfig, service bool, err error) {
+func proxyFlags(p *node.Process) (config proxyConfig, service bool, err error) {
 	flags := pflag.NewFlagSet("kube-proxy", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	file := flags.String("config", "", "")
@@ -91,7 +91,7 @@ func proxyFlags(p *fake.Process) (config proxyConfig, service bool, err error) {
 		return config, service, nil
 	}
 	config = proxyConfig{}
-	data, err := p.Machine.Drive().ReadFile(*file)
+	data, err := p.Machine.ReadFile(*file)
 	if err != nil {
 		return config, service, fmt.Errorf("failed to load config: %w", err)
 	}
@@ -105,7 +105,7 @@ func proxyFlags(p *fake.Process) (config proxyConfig, service bool, err error) {
 }
 
 // checkNetwork has the refusals of the real proxier for an overlay network.
-func (c proxyConfig) checkNetwork(ctx context.Context, p *fake.Process) error {
+func (c proxyConfig) checkNetwork(ctx context.Context, p *node.Process) error {
 	if c.Mode != "" && c.Mode != "kernelspace" {
 		return fmt.Errorf("unknown proxy-mode %q: only kernelspace is there on Windows", c.Mode)
 	}

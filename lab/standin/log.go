@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // logBytes is how much of a log is kept.
@@ -21,8 +22,9 @@ type logFile struct {
 	content []byte
 }
 
-// openLog makes or continues a log. As for the real programs, its folder must be there.
-func openLog(p *fake.Process, path string) (io.Writer, error) {
+// OpenLog makes or continues a log. As for the real programs, its folder must be there.
+func (m simulated) OpenLog(path string) (io.Writer, error) {
+	p := m.p
 	l := &logFile{p: p, path: path}
 	if content, err := p.Machine.Drive().ReadFile(path); err == nil {
 		l.content = content
@@ -50,11 +52,11 @@ func (l *logFile) Write(b []byte) (int, error) {
 }
 
 // logTo sends what a program writes to a log, if it was told one.
-func logTo(p *fake.Process, path string) error {
+func logTo(p *node.Process, path string) error {
 	if path == "" {
 		return nil
 	}
-	log, err := openLog(p, path)
+	log, err := p.Machine.OpenLog(path)
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // csiProxy runs and does nothing: the lab has no volumes.
-func (t *table) csiProxy(ctx context.Context, p *fake.Process, _ payload.Executable) int {
+func (t *table) csiProxy(ctx context.Context, p *node.Process, _ payload.Executable) int {
 	flags := flag.NewFlagSet("csi-proxy", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	service := flags.Bool("windows-service", false, "")
@@ -35,7 +35,7 @@ func (t *table) csiProxy(ctx context.Context, p *fake.Process, _ payload.Executa
 }
 
 // cloudNodeManager runs with a kubeconfig that can be used; what it would do on Azure is done by the lab's cloud controller. R-088
-func (t *table) cloudNodeManager(ctx context.Context, p *fake.Process, _ payload.Executable) int {
+func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, _ payload.Executable) int {
 	flags := flag.NewFlagSet("azure-cloud-node-manager", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	service := flags.Bool("windows-service", false, "")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // Options are what the programs need of their surroundings. The zero value of a field means its default.
@@ -31,20 +32,35 @@ type Options struct {
 	AgentVersion string
 	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Default: a second.
 	PodStopTime time.Duration
+	// Separate means that the processes of a machine share no memory, as on a real one.
+	Separate bool
 }
 
 // program is what a stand-in does, knowing what it stands for.
-type program func(ctx context.Context, p *fake.Process, e payload.Executable) int
+type program func(ctx context.Context, p *node.Process, e payload.Executable) int
 
 // Programs finds the programs of all hosts that share the table.
 func Programs(options Options) fake.ProgramTable {
+	return newTable(options).find
+}
+
+// Run runs the stand-in for an executable in a process until it ends or ctx is done, and returns its exit code. The agent has none.
+func Run(ctx context.Context, options Options, p *node.Process, e payload.Executable) int {
+	run, err := newTable(options).program(e)
+	if err != nil {
+		return fail(p, "%v", err)
+	}
+	return run(ctx, p, e)
+}
+
+func newTable(options Options) *table {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{}, runtimes: map[*fake.Machine]*containerRuntime{}}
+	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{}, runtimes: map[any]*containerRuntime{}}
 	t.programs = map[string]program{
 		"containerd.exe":                t.containerd,
-		"containerd-shim-runhcs-v1.exe": printVersion,
+		"containerd-shim-runhcs-v1.exe": t.shim,
 		"kubelet.exe":                   t.kubelet,
 		"kube-proxy.exe":                t.kubeProxy,
 		"kube-log-runner.exe":           t.kubeLogRunner,
@@ -57,7 +73,7 @@ func Programs(options Options) fake.ProgramTable {
 		"azure-cloud-node-manager.exe":  t.cloudNodeManager,
 		"ecr-credential-provider.exe":   printVersion,
 	}
-	return t.find
+	return t
 }
 
 type table struct {
@@ -66,8 +82,8 @@ type table struct {
 	seed     maphash.Seed
 
 	mu       sync.Mutex
-	agents   map[uint64]error // whether executables that are no stand-in are the agent
-	runtimes map[*fake.Machine]*containerRuntime
+	agents   map[uint64]error          // whether executables that are no stand-in are the agent
+	runtimes map[any]*containerRuntime // by the machine's ID
 }
 
 // find is the program table.
@@ -85,11 +101,20 @@ func (t *table) find(content []byte) (fake.Program, error) {
 		}
 		return t.Agent(e.Version), nil
 	}
+	run, err := t.program(e)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, p *fake.Process) int { return run(ctx, t.process(p), e) }, nil
+}
+
+// program is what the stand-in for an executable does.
+func (t *table) program(e payload.Executable) (program, error) {
 	run, ok := t.programs[e.File]
 	if !ok {
 		return nil, fmt.Errorf("the lab does not know what %s of %s does", e.File, e.Component)
 	}
-	return func(ctx context.Context, p *fake.Process) int {
+	return func(ctx context.Context, p *node.Process, e payload.Executable) int {
 		if slices.Equal(p.Args, []string{"--version"}) {
 			return printVersion(ctx, p, e)
 		}
@@ -117,13 +142,13 @@ func (t *table) isAgent(content []byte) error {
 	return err
 }
 
-func printVersion(_ context.Context, p *fake.Process, e payload.Executable) int {
+func printVersion(_ context.Context, p *node.Process, e payload.Executable) int {
 	fmt.Fprintf(p.Stdout, "%s %s\r\n", e.File, e.Version)
 	return 0
 }
 
 // fail writes why a program ends early, and gives its exit code.
-func fail(p *fake.Process, format string, args ...any) int {
+func fail(p *node.Process, format string, args ...any) int {
 	fmt.Fprintf(p.Stderr, format+"\r\n", args...)
 	return 1
 }
@@ -136,4 +161,4 @@ func idle(ctx context.Context) int {
 
 // serviceFlag tells whether a program that runs as a service was told so. Without it the real one never answers the service
 // control manager, which ends it (error 1053).
-func serviceFlag(p *fake.Process, given bool) bool { return given || p.Service == "" }
+func serviceFlag(p *node.Process, given bool) bool { return given || !p.Service }

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/standin/kubelet"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 const shimExecutable = "containerd-shim-runhcs-v1.exe"
@@ -18,38 +18,39 @@ const shimExecutable = "containerd-shim-runhcs-v1.exe"
 // containerRuntime is the container runtime of one machine. Its pods live on while containerd does not run, as on a real host.
 type containerRuntime struct {
 	mu           sync.Mutex
-	process      *fake.Process // nil: containerd does not run
+	process      *node.Process // nil: containerd does not run
 	cniDirectory string
+	separate     bool               // the process is the kubelet's; see separate.go
 	sandboxes    map[string]sandbox // by pod UID
 }
 
 // sandbox is a pod that runs in name: a shim process and an endpoint of the pod network.
 type sandbox struct {
-	shim     *fake.Process
+	shim     node.Child
 	endpoint string // empty for pods of the host's network
 	address  string
 }
 
 var _ kubelet.Runtime = (*containerRuntime)(nil)
 
-func (t *table) runtimeOf(machine *fake.Machine) *containerRuntime {
+func (t *table) runtimeOf(machine node.Machine) *containerRuntime {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := t.runtimes[machine]
+	r := t.runtimes[machine.ID()]
 	if r == nil {
 		r = &containerRuntime{sandboxes: map[string]sandbox{}}
-		t.runtimes[machine] = r
+		t.runtimes[machine.ID()] = r
 	}
 	return r
 }
 
-func (r *containerRuntime) attach(p *fake.Process, cniDirectory string) {
+func (r *containerRuntime) attach(p *node.Process, cniDirectory string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.process, r.cniDirectory = p, cniDirectory
 }
 
-func (r *containerRuntime) detach(p *fake.Process) {
+func (r *containerRuntime) detach(p *node.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.process == p {
@@ -66,10 +67,15 @@ func (r *containerRuntime) RunPod(ctx context.Context, pod kubelet.Pod) (address
 	if s, ok := r.sandboxes[pod.UID]; ok && s.shim.Alive() {
 		return s.address, false, nil
 	}
-	if r.process == nil || !r.process.Alive() {
-		return "", false, errRuntimeDown
+	executable, err := r.executable(ctx)
+	if err != nil {
+		return "", false, err
 	}
-	s, err := r.startSandbox(ctx, pod)
+	if s, ok := r.known(ctx, pod); ok {
+		r.sandboxes[pod.UID] = s
+		return s.address, false, nil
+	}
+	s, err := r.startSandbox(ctx, pod, executable)
 	if err != nil {
 		return "", false, err
 	}
@@ -77,7 +83,7 @@ func (r *containerRuntime) RunPod(ctx context.Context, pod kubelet.Pod) (address
 	return s.address, true, nil
 }
 
-func (r *containerRuntime) startSandbox(ctx context.Context, pod kubelet.Pod) (sandbox, error) {
+func (r *containerRuntime) startSandbox(ctx context.Context, pod kubelet.Pod, executable string) (sandbox, error) {
 	var s sandbox
 	if !pod.HostNetwork {
 		network, err := r.podNetwork()
@@ -95,11 +101,11 @@ func (r *containerRuntime) startSandbox(ctx context.Context, pod kubelet.Pod) (s
 		s.address = endpoint.Address
 	}
 	var err error
-	s.shim, err = r.process.Spawn(folder(r.process.Path)+`\`+shimExecutable, "-namespace", "k8s.io", "-id", pod.UID)
+	s.shim, err = r.process.Machine.Spawn(folder(executable)+`\`+shimExecutable, "-namespace", "k8s.io", "-id", pod.UID)
 	if err != nil {
 		return s, errors.Join(fmt.Errorf("failed to start shim: %w", err), r.deleteEndpoint(ctx, s))
 	}
-	return s, nil
+	return s, r.remember(pod, s.shim)
 }
 
 func (r *containerRuntime) endpoint(ctx context.Context, name string) (host.HNSEndpoint, error) {
@@ -125,17 +131,17 @@ func (r *containerRuntime) deleteEndpoint(ctx context.Context, s sandbox) error 
 
 // podNetwork is the name in the first configuration of the pod network, which the win-overlay plugin takes for the HNS network's.
 func (r *containerRuntime) podNetwork() (string, error) {
-	drive := r.process.Machine.Drive()
-	entries, err := drive.ReadDir(r.cniDirectory)
+	drive := r.process.Machine
+	names, err := drive.List(r.cniDirectory)
 	if err != nil {
 		return "", fmt.Errorf("cni config load failed: %w", err)
 	}
-	for _, entry := range entries {
-		name := strings.ToLower(entry.Name)
+	for _, file := range names {
+		name := strings.ToLower(file)
 		if !strings.HasSuffix(name, ".conf") && !strings.HasSuffix(name, ".conflist") && !strings.HasSuffix(name, ".json") {
 			continue
 		}
-		data, err := drive.ReadFile(r.cniDirectory + `\` + entry.Name)
+		data, err := drive.ReadFile(r.cniDirectory + `\` + file)
 		if err != nil {
 			return "", fmt.Errorf("cni config load failed: %w", err)
 		}
@@ -143,7 +149,7 @@ func (r *containerRuntime) podNetwork() (string, error) {
 			Name string `json:"name"`
 		}
 		if err := json.Unmarshal(data, &config); err != nil || config.Name == "" {
-			return "", fmt.Errorf("cni config load failed: error parsing configuration %s: it names no network (%w)", entry.Name, err)
+			return "", fmt.Errorf("cni config load failed: error parsing configuration %s: it names no network (%w)", file, err)
 		}
 		return config.Name, nil
 	}
@@ -155,11 +161,14 @@ func (r *containerRuntime) StopPod(ctx context.Context, pod kubelet.Pod) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, ok := r.sandboxes[pod.UID]
+	if !ok && r.separate {
+		s, ok = r.known(ctx, pod)
+	}
 	if !ok {
 		return nil
 	}
-	if r.process == nil || !r.process.Alive() {
-		return errRuntimeDown
+	if _, err := r.executable(ctx); err != nil {
+		return err
 	}
 	if err := r.deleteEndpoint(ctx, s); err != nil {
 		return fmt.Errorf("failed to tear down network for sandbox: %w", err)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // Dialer opens connections to the API server. A nil one dials as the operating system does.
@@ -19,11 +19,11 @@ type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Load reads a kubeconfig from the machine's drive. Files that it names are read from the drive too; a client certificate below a
 // mounted folder is used in place, so that its rotation is seen.
-func Load(machine *fake.Machine, path string, dial Dialer) (*rest.Config, error) {
+func Load(machine node.Machine, path string, dial Dialer) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("no kubeconfig is given")
 	}
-	data, err := machine.Drive().ReadFile(path)
+	data, err := machine.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
@@ -35,7 +35,7 @@ func Load(machine *fake.Machine, path string, dial Dialer) (*rest.Config, error)
 		if cluster.CertificateAuthority == "" {
 			continue
 		}
-		if cluster.CertificateAuthorityData, err = machine.Drive().ReadFile(cluster.CertificateAuthority); err != nil {
+		if cluster.CertificateAuthorityData, err = machine.ReadFile(cluster.CertificateAuthority); err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: read the cluster's CA: %w", path, err)
 		}
 		cluster.CertificateAuthority = ""
@@ -57,11 +57,11 @@ func Load(machine *fake.Machine, path string, dial Dialer) (*rest.Config, error)
 }
 
 // place replaces a Windows path by the real one behind it, or by the content.
-func place(machine *fake.Machine, path *string, content *[]byte) error {
+func place(machine node.Machine, path *string, content *[]byte) error {
 	if *path == "" {
 		return nil
 	}
-	if _, err := machine.Drive().Stat(*path); err != nil {
+	if err := machine.Exists(*path); err != nil {
 		return err
 	}
 	// The folder's real path and not the file's: the file is a link that a rotation redirects.
@@ -71,7 +71,7 @@ func place(machine *fake.Machine, path *string, content *[]byte) error {
 			return nil
 		}
 	}
-	data, err := machine.Drive().ReadFile(*path)
+	data, err := machine.ReadFile(*path)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // configuration is what flags and configuration file say together.
@@ -36,7 +36,7 @@ type configuration struct {
 	leaseSeconds    int32
 }
 
-func configure(machine *fake.Machine, args []string) (configuration, error) {
+func configure(machine node.Machine, args []string) (configuration, error) {
 	s, err := parseFlags(args)
 	if err != nil {
 		return configuration{}, err
@@ -48,7 +48,7 @@ func configure(machine *fake.Machine, args []string) (configuration, error) {
 		}
 	}
 	if s.imageCredentialConfig != "" {
-		if _, err := machine.Drive().Stat(s.imageCredentialConfig); err != nil {
+		if err := machine.Exists(s.imageCredentialConfig); err != nil {
 			return configuration{}, fmt.Errorf("failed to register CRI auth plugins: unable to access path %q: %w", s.imageCredentialConfig, err)
 		}
 	}
@@ -91,8 +91,8 @@ func pipe(endpoint string) string {
 	return strings.Replace(endpoint, "npipe:////./", "npipe://./", 1)
 }
 
-func loadFile(machine *fake.Machine, path string) (*kubeletconfig.KubeletConfiguration, error) {
-	data, err := machine.Drive().ReadFile(path)
+func loadFile(machine node.Machine, path string) (*kubeletconfig.KubeletConfiguration, error) {
+	data, err := machine.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("failed to load kubelet config file, path: %s, error: failed to read kubelet config file %q, error: %w", path, path, err)
 	}
@@ -106,11 +106,11 @@ func loadFile(machine *fake.Machine, path string) (*kubeletconfig.KubeletConfigu
 	return file, nil
 }
 
-func (c *configuration) loadClientCA(machine *fake.Machine, path string) error {
+func (c *configuration) loadClientCA(machine node.Machine, path string) error {
 	if path == "" {
 		return nil
 	}
-	data, err := machine.Drive().ReadFile(path)
+	data, err := machine.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("unable to load client CA file %s: %w", path, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
 // Runtime is the container runtime of the machine.
@@ -35,7 +35,7 @@ type Pod struct {
 
 // Options are what the kubelet is run with. All fields but Dial and PodStopTime must be set.
 type Options struct {
-	Process *fake.Process
+	Process *node.Process
 	Clock   clock.WithTicker
 	Dial    kubeconfig.Dialer
 	Version string // "v1.36.3"
@@ -108,7 +108,7 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := k.Process.ServeLocal(k.config.healthzPort, http.HandlerFunc(healthz)); err != nil {
+	if err := k.Process.Machine.ServeLocal(k.config.healthzPort, http.HandlerFunc(healthz)); err != nil {
 		return fmt.Errorf("failed to start healthz server: %w", err)
 	}
 	for _, loop := range []func(context.Context){identity.watch, server.run, k.keepNode, k.keepLease, pods.run} {

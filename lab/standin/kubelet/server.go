@@ -29,7 +29,7 @@ type server struct {
 
 // listen opens the port, so that a taken one ends the kubelet at its start.
 func (k *kubelet) listen(ctx context.Context, serving *serving, pods *podTable) (*server, error) {
-	listener, err := k.Process.Listen(k.config.port)
+	listener, err := k.Process.Machine.Listen(k.config.port)
 	if err != nil {
 		return nil, fmt.Errorf("failed to listen and serve on port %d: %w", k.config.port, err)
 	}

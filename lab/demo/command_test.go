@@ -1,0 +1,113 @@
+package main
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+func TestComplete(t *testing.T) {
+	t.Run("a kind of host that there is not is refused, with those that there are", func(t *testing.T) {
+		err := (&demoOptions{host: "cloud", hosts: 2}).complete()
+		if err == nil || !strings.Contains(err.Error(), "--host=cloud") || !strings.Contains(err.Error(), "fake and wine") {
+			t.Errorf("got %v", err)
+		}
+	})
+	for _, kind := range []string{hostFake, hostWine} {
+		t.Run("no host at all is refused for "+kind, func(t *testing.T) {
+			err := (&demoOptions{host: kind}).complete()
+			if err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("where there can be no Wine hosts it is said why, in one line", func(t *testing.T) {
+		want := wine.Available()
+		if want == nil {
+			t.Skip("SKIPPED: Wine hosts can be made here")
+		}
+		err := (&demoOptions{host: hostWine, hosts: 2}).complete()
+		if err == nil || err.Error() != want.Error() || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	})
+}
+
+func TestDefaultLimit(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		options demoOptions
+		want    time.Duration
+	}{
+		{name: "simulated hosts", options: demoOptions{host: hostFake}, want: fakeLimit},
+		{name: "Wine hosts", options: demoOptions{host: hostWine}, want: wineLimit},
+		{name: "what was asked for", options: demoOptions{host: hostWine, limit: time.Minute}, want: time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.options.defaultLimit(); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestNamespace(t *testing.T) {
+	second := netip.MustParseAddr(rig.Address(2))
+	for _, c := range []struct {
+		name       string
+		options    demoOptions
+		hosts      int
+		onLoopback bool
+	}{
+		{"simulated hosts listen on addresses of the loopback interface", demoOptions{host: hostFake, hosts: 2}, 3, true},
+		{"Wine hosts have interfaces of their own", demoOptions{host: hostWine, hosts: 2}, 3, false},
+		{"nobody adds a Wine host later when the demo does not stay", demoOptions{host: hostWine, hosts: 2, once: true}, 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := c.options.namespace()
+			if got := len(c.options.hostOptions()); got != c.hosts {
+				t.Errorf("%d hosts, want %d", got, c.hosts)
+			}
+			if got := slices.Contains(config.Addresses, second); got != c.onLoopback {
+				t.Errorf("the second host's address is on the loopback interface: %t", got)
+			}
+			if got := config.Names[rig.DNSName(2)]; got != second {
+				t.Errorf("the second host's name leads to %v", got)
+			}
+			if got, ok := config.Names[rig.DNSName(1)]; ok {
+				t.Errorf("the first host, which is listed by address, has a name that leads to %v", got)
+			}
+		})
+	}
+}
+
+func TestListed(t *testing.T) {
+	for _, kind := range []string{hostFake, hostWine} {
+		d := &demo{demoOptions: &demoOptions{host: kind, hosts: 2}}
+		got := d.listed()
+		if len(got) != 2 || got[rig.Address(1)] != "username=Administrator" || got[rig.DNSName(2)] != "username=core" {
+			t.Errorf("%s: the entries are %v: want one by address and one by name, and not the one to add later", kind, got)
+		}
+	}
+}
+
+func TestPreparationStage(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ folder, want string }{
+		{"bin", "programs"}, {"hosts/base-1", "installing Windows"}, {".standin-1", "what Wine lacks"}, {".wine-root-1", "chroot"},
+	} {
+		if err := os.MkdirAll(filepath.Join(dir, c.folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := preparationStage(dir); !strings.Contains(got, c.want) {
+			t.Errorf("with %s: %q, want %q in it", c.folder, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Kinds of hosts, as --host has them.
+const (
+	hostFake = "fake"
+	hostWine = "wine"
+)
+
+// entry is a host as windows-instances lists it.
+type entry struct{ address, value string }
+
+func entryOf(h rig.HostOptions) entry {
+	address, value := (&rig.Host{Options: h}).Entry()
+	return entry{address, value}
+}
+
+// hostOptions are those of all hosts: one more than become nodes, for the user to add. With --once nobody could, and a Wine host takes its
+// time and memory.
+func (o *demoOptions) hostOptions() []rig.HostOptions {
+	n := o.hosts + 1
+	if o.once && o.host == hostWine {
+		n = o.hosts
+	}
+	hosts := rig.Hosts(n)
+	for i := range hosts {
+		h := &hosts[i]
+		h.Name, h.Address, h.Username = fmt.Sprintf("instance-%d", i+1), rig.Address(i+1), cmp.Or(h.Username, "Administrator")
+		h.RebootDuration, h.BootDelay = rebootDuration, bootDelay
+	}
+	return hosts
+}
+
+// listed are the entries of the hosts that become nodes: the first ones.
+func (d *demo) listed() map[string]string {
+	entries := map[string]string{}
+	for _, h := range d.hostOptions()[:d.hosts] {
+		e := entryOf(h)
+		entries[e.address] = e.value
+	}
+	return entries
+}
+
+// inParallel does something with each item at once.
+func inParallel[T any](items []T, do func(int, T) error) error {
+	errs := make([]error, len(items))
+	var group sync.WaitGroup
+	for i, item := range items {
+		group.Go(func() { errs[i] = do(i, item) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+	"github.com/windows-machine-config/wmco/lab/winerig"
+)
+
+const (
+	// wineGrace is how long Wine hosts may take to clear up behind themselves.
+	wineGrace = 40 * time.Second
+	// stageEvery is how often it is looked how far the preparation is.
+	stageEvery = time.Second
+)
+
+// prepareWine makes what Wine hosts are made of, outside of the namespaces, and says how far it is.
+func (o *demoOptions) prepareWine() (*winerig.Kit, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	out := newOutput(os.Stdout)
+	out.step("preparing Wine hosts (the first time takes some minutes)")
+	type result struct {
+		kit *winerig.Kit
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		kit, err := winerig.Prepare(ctx, o.wineDir(), o.programs.wineNode)
+		done <- result{kit, err}
+	}()
+	ticker := time.NewTicker(stageEvery)
+	defer ticker.Stop()
+	said := ""
+	for {
+		select {
+		case r := <-done:
+			if ctx.Err() != nil {
+				return nil, errors.New("interrupted while Wine hosts were prepared; what is finished is kept")
+			}
+			return r.kit, r.err
+		case <-ticker.C:
+			if stage := preparationStage(o.wineDir()); stage != said {
+				out.step("%s", stage)
+				said = stage
+			}
+		}
+	}
+}
+
+// sweepWine removes the folders of hosts that were killed with the inside, say by a second interrupt: they could not.
+func (o *demoOptions) sweepWine() error {
+	_, err := wine.Prepare(context.Background(), o.wineDir()) // it begins with that, and finds the rest made
+	return err
+}
+
+// wineDir is where Wine hosts are made: where tests have them as well.
+func (o *demoOptions) wineDir() string {
+	return filepath.Join(filepath.Dir(o.programs.wineNode), "wine")
+}
+
+// preparationStage tells from what lies in the folder of the Wine hosts what is being made there.
+func preparationStage(dir string) string {
+	for _, stage := range []struct{ pattern, text string }{
+		{".wine-root-*", "making a chroot with Wine from Debian's archive"},
+		{".standin-*", "compiling what Wine lacks"},
+		{"hosts/base-*", "installing Windows"},
+	} {
+		if found, err := filepath.Glob(filepath.Join(dir, stage.pattern)); err == nil && len(found) > 0 {
+			return stage.text
+		}
+	}
+	return "compiling the programs of the hosts"
+}
+
+// makeWinePayload makes the payload for Wine hosts. What they are made of is there, but for locks, which are this process's own.
+func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string, err error) {
+	if d.kit, err = winerig.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(d.dir, "payload")
+	return dir, d.kit.Payload(dir, d.programs.agent, version, payload.Options{})
+}
+
+// bootWine boots the Wine hosts, at once, and lets users log in to the first.
+func (d *demo) bootWine(ctx context.Context) error {
+	all := d.hostOptions()
+	d.output.step("booting %d Wine hosts%s", len(all), map[bool]string{true: ", one of them to add later"}[len(all) > d.hosts])
+	d.wine = make([]*wine.Host, len(all))
+	err := inParallel(all, func(i int, h rig.HostOptions) (err error) {
+		d.wine[i], err = d.kit.AddHost(ctx, d.rig, wine.Options{
+			Name: h.Name, Address: netip.MustParseAddr(h.Address), Users: []string{h.Username},
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(d.keyFile(), d.rig.PrivateKey(), 0o600); err != nil {
+		return fmt.Errorf("write the hosts' key for users: %w", err)
+	}
+	go winerig.Forward(d.ssh, d.wine[0].Address())
+	return nil
+}
+
+// keyFile is where users find the key that hosts know.
+func (d *demo) keyFile() string { return filepath.Join(d.dir, "private-key.pem") }
+
+// wineTries are for hosts that can be logged in to.
+func (d *demo) wineTries(first rig.HostOptions) []try {
+	login := fmt.Sprintf("ssh -i %s -p %s -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null %s@127.0.0.1", d.keyFile(), portOf(d.ssh), first.Username)
+	return []try{
+		{login + ` 'dir C:\k & tasklist'`, "any command on " + first.Name + ", as the operator runs them: cmd.exe reads it"},
+		{login + ` 'del C:\k\kubelet.conf'`, "drift: the agent puts the file back within seconds"},
+	}
+}
+
+func (d *demo) closeWine() error {
+	err := inParallel(d.wine, func(_ int, h *wine.Host) error {
+		if h == nil {
+			return nil // it did not boot
+		}
+		return h.Close()
+	})
+	if d.ssh != nil {
+		err = errors.Join(err, d.ssh.Close())
+	}
+	return err
+}
+
+func portOf(listener net.Listener) string {
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return port
+}

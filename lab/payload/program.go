@@ -1,0 +1,65 @@
+package payload
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// programMark begins the line at the end of a stand-in that is a real program.
+const programMark = "\nwmco-lab-stand-in "
+
+// programLimit is how many bytes that line has at most.
+const programLimit = 1 << 10
+
+// Program makes the file of a program that runs on a real Windows and stands for e: the program, filler up to e.Size if there is room,
+// and what it stands for. Windows and Wine ignore what follows an image.
+func (e Executable) Program(program []byte) ([]byte, error) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("make the program for %s: %w", e.File, err)
+	}
+	end := append(append([]byte(programMark), line...), '\n')
+	if len(end) > programLimit {
+		return nil, fmt.Errorf("make the program for %s: its names and version are longer than %d bytes", e.File, programLimit)
+	}
+	content := bytes.Clone(program)
+	for block := 0; len(content)+len(end) < e.Size; block++ {
+		content = e.appendBlock(content, block)
+	}
+	content = content[:max(len(program), min(len(content), e.Size-len(end)))]
+	return append(content, end...), nil
+}
+
+// ReadProgram tells what the program at a path stands for.
+func ReadProgram(path string) (Executable, error) {
+	e, err := readProgram(path)
+	if err != nil {
+		return e, fmt.Errorf("read what %s stands for: %w", path, err)
+	}
+	return e, nil
+}
+
+func readProgram(path string) (e Executable, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return e, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return e, err
+	}
+	end := make([]byte, min(programLimit, info.Size()))
+	if _, err := file.ReadAt(end, info.Size()-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return e, err
+	}
+	at := bytes.LastIndex(end, []byte(programMark))
+	if at < 0 {
+		return e, errors.New("it was not made for the lab's payload")
+	}
+	return e, json.Unmarshal(end[at+len(programMark):], &e)
+}

@@ -1,0 +1,113 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin/kubelet"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
+)
+
+// The kubelet of a machine whose processes share no memory runs pods itself, as long as containerd is in the process table. What it
+// knows of their shims is kept where containerd keeps it, so that pods outlive the kubelet.
+
+const (
+	cniDirectory = `C:\k\cni\config`
+	tasks        = `C:\ProgramData\containerd\state\io.containerd.runtime.v2.task\k8s.io`
+)
+
+// adopt makes a process of its own the runtime.
+func (r *containerRuntime) adopt(p *node.Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.process, r.cniDirectory, r.separate = p, cniDirectory, true
+}
+
+// executable is the path of the running containerd.
+func (r *containerRuntime) executable(ctx context.Context) (string, error) {
+	if r.process == nil || !r.process.Machine.Alive() {
+		return "", errRuntimeDown
+	}
+	if !r.separate {
+		return r.process.Path, nil
+	}
+	processes, err := r.process.Host.Processes.List(ctx)
+	for _, found := range processes {
+		if strings.EqualFold(found.Name, "containerd.exe") {
+			return found.Path, nil
+		}
+	}
+	return "", errors.Join(err, errRuntimeDown)
+}
+
+// shimProcess is a shim that another process started.
+type shimProcess struct {
+	p   *node.Process
+	pid int
+}
+
+func pidFile(uid string) string { return tasks + `\` + uid + `\shim.pid` }
+
+// Alive implements node.Child.
+func (s shimProcess) Alive() bool {
+	processes, err := s.p.Host.Processes.List(context.Background())
+	for _, found := range processes {
+		if found.PID == s.pid && strings.EqualFold(found.Name, shimExecutable) {
+			return true
+		}
+	}
+	return err != nil // Unknown is no reason to start another.
+}
+
+// Exit implements node.Child.
+func (s shimProcess) Exit(int) {
+	if s.Alive() {
+		_ = s.p.Host.Processes.Kill(context.Background(), s.pid) // It is not there any more, or the next look shows it again.
+	}
+}
+
+// known is a pod of which an earlier kubelet has left a shim that still runs.
+func (r *containerRuntime) known(ctx context.Context, pod kubelet.Pod) (sandbox, bool) {
+	content, err := r.process.Machine.ReadFile(pidFile(pod.UID))
+	if !r.separate || err != nil {
+		return sandbox{}, false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return sandbox{}, false
+	}
+	s := sandbox{shim: shimProcess{r.process, pid}}
+	if network, err := r.podNetwork(); err == nil && !pod.HostNetwork {
+		s.endpoint = pod.UID + "_" + network
+		endpoint, err := r.endpoint(ctx, s.endpoint)
+		if err != nil {
+			return sandbox{}, false
+		}
+		s.address = endpoint.Address
+	}
+	return s, s.shim.Alive()
+}
+
+// remember keeps which process is a pod's shim.
+func (r *containerRuntime) remember(pod kubelet.Pod, shim node.Child) error {
+	child, ok := shim.(interface{ PID() int })
+	if !r.separate || !ok {
+		return nil
+	}
+	if err := r.process.Machine.MkdirAll(folder(pidFile(pod.UID))); err != nil {
+		return fmt.Errorf("keep the shim's process number: %w", err)
+	}
+	return r.process.Machine.WriteFile(pidFile(pod.UID), strconv.AppendInt(nil, int64(child.PID()), 10))
+}
+
+// shim stays until it is ended, when it was started for a pod. R-091
+func (t *table) shim(ctx context.Context, p *node.Process, e payload.Executable) int {
+	if len(p.Args) == 0 || p.Args[len(p.Args)-1] == "-v" {
+		return printVersion(ctx, p, e)
+	}
+	return idle(ctx)
+}

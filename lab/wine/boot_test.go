@@ -1,0 +1,78 @@
+package wine
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestRestart(t *testing.T) {
+	h := newHost(t, Options{Name: "restarts", Address: address(20)})
+	restart := func(t *testing.T) {
+		t.Helper()
+		next, begin := h.Boots()+1, time.Now()
+		if _, err := h.Exec(t.Context(), `C:\guest.exe restart`); err != nil {
+			t.Logf("the session of the restart ended with: %v", err)
+		}
+		if err := h.WaitBoot(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("back after %v, of which %v down", time.Since(begin), h.options.Down)
+	}
+	t.Run("a service that starts by itself runs again after a restart", func(t *testing.T) {
+		run(t, h, `C:\guest.exe install demo`)
+		restart(t)
+		if got := run(t, h, `C:\guest.exe state demo`); got != "true" {
+			t.Errorf("it runs: %s", got)
+		}
+		if starts := strings.Fields(run(t, h, `type C:\starts.txt`)); len(starts) != 2 {
+			t.Errorf("it was started %d times, want once in each boot", len(starts))
+		}
+	})
+	t.Run("a host name that was set is the host's after a restart", func(t *testing.T) {
+		run(t, h, `C:\guest.exe name renamed`)
+		if got := run(t, h, "hostname"); !strings.EqualFold(got, "restarts") {
+			t.Errorf("before the restart it is %s", got)
+		}
+		restart(t)
+		if got := run(t, h, "hostname"); !strings.EqualFold(got, "renamed") {
+			t.Errorf("after the restart it is %s", got)
+		}
+	})
+}
+
+func TestSixHosts(t *testing.T) {
+	begin := time.Now()
+	hosts := make([]*Host, 6)
+	var group sync.WaitGroup
+	for i := range hosts {
+		group.Go(func() {
+			h, err := New(t.Context(), Options{Base: base, Name: fmt.Sprintf("six-%d", i), Address: address(byte(30 + i))})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() {
+				if err := h.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			hosts[i] = h
+			if err := h.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("six hosts up after %v", time.Since(begin))
+	for _, h := range hosts {
+		if h == nil {
+			continue
+		}
+		if got := run(t, h, "hostname"); !strings.EqualFold(got, h.Name()) {
+			t.Errorf("%s calls itself %s", h.Name(), got)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package wine
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
+)
+
+// Where things lie on a host's drive.
+const (
+	labDir             = `C:\lab`
+	sshdPath           = labDir + `\sshd.exe`
+	labKeysPath        = labDir + `\authorized_keys` // the lab's own key: it still works when a test takes away all others
+	refusedPath        = labDir + `\refused.jsonl`
+	hostKeyPath        = `C:\ProgramData\ssh\ssh_host_ed25519_key`
+	authorizedKeysPath = `C:\ProgramData\ssh\administrators_authorized_keys`
+)
+
+// drivePath is where a Windows path lies below a prefix. Windows' names have no case: what is there is found in any, the rest keeps
+// the case it is asked for.
+func drivePath(prefix, windows string) (string, error) {
+	rest, ok := cutDrive(windows)
+	if !ok || strings.ContainsAny(rest, `/:*?"<>|`) {
+		return "", fmt.Errorf(`%q is no absolute path on drive C:, such as C:\k\wicd.exe`, windows)
+	}
+	path := filepath.Join(prefix, "drive_c")
+	for part := range strings.SplitSeq(rest, `\`) {
+		if part == ".." || part == "." {
+			return "", fmt.Errorf("%q is no plain path", windows)
+		}
+		if part != "" {
+			path = filepath.Join(path, present(path, part))
+		}
+	}
+	return path, nil
+}
+
+func cutDrive(windows string) (rest string, ok bool) {
+	if len(windows) < 3 || !strings.EqualFold(windows[:3], `C:\`) {
+		return "", false
+	}
+	return windows[3:], true
+}
+
+// present is the name as the folder has it.
+func present(folder, name string) string {
+	if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
+		return name
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return name
+	}
+	for _, entry := range entries {
+		if strings.EqualFold(entry.Name(), name) {
+			return entry.Name()
+		}
+	}
+	return name
+}
+
+// Path is where a file of the host (C:\k\wicd.exe) lies on this machine.
+func (h *Host) Path(windows string) (string, error) {
+	return drivePath(filepath.Join(h.dir, wire.PrefixDir), windows)
+}
+
+// putFile copies a file of this machine to a Windows path below a prefix, making folders on the way.
+func putFile(prefix, local, windows string) error {
+	path, err := drivePath(prefix, windows)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := copyFile(local, path); err != nil {
+		return fmt.Errorf("put %s in place: %w", windows, err)
+	}
+	return nil
+}
+
+// linkProgram puts a program of the lab's own in place, of which there is one for all hosts.
+func linkProgram(prefix, local, windows string) error {
+	path, err := drivePath(prefix, windows)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Link(local, path)
+}
+
+// writeFile writes a file at a Windows path below a prefix, making folders on the way.
+func writeFile(prefix, windows string, content []byte) error {
+	path, err := drivePath(prefix, windows)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// Refused are the command lines of programs that were called though they are only stubs: PowerShell, netsh, dism and so on. Product
+// code must never call one.
+func (h *Host) Refused() ([]string, error) {
+	path, err := h.Path(refusedPath)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var refused []string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var call struct {
+			CommandLine string `json:"commandLine"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &call); err != nil {
+			return refused, fmt.Errorf("read %s of the host: %w", refusedPath, err)
+		}
+		refused = append(refused, call.CommandLine)
+	}
+	return refused, lines.Err()
+}

@@ -1,0 +1,201 @@
+//go:build windows
+
+// Command guest is what the tests of Wine hosts run on them.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+)
+
+func main() {
+	verbs := map[string]func(args []string) error{
+		"args": printArgs, "echo": echo, "exit": exit, "count": count, "sleep": sleep, "spawn": spawn, "restart": restart,
+		"name": setName, "install": install, "service": service, "state": state, "version": version, "alive": alive, "dial": dial,
+	}
+	if len(os.Args) < 2 || verbs[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "guest: no such verb")
+		os.Exit(2)
+	}
+	if err := verbs[os.Args[1]](os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "guest:", err)
+		os.Exit(1)
+	}
+}
+
+// printArgs prints the arguments as JSON.
+func printArgs(args []string) error { return json.NewEncoder(os.Stdout).Encode(args) }
+
+// echo copies standard input to standard output.
+func echo([]string) error {
+	_, err := io.Copy(os.Stdout, os.Stdin)
+	return err
+}
+
+// exit ends with a code, having written to both outputs.
+func exit(args []string) error {
+	var code int
+	if _, err := fmt.Sscan(args[0], &code); err != nil {
+		return err
+	}
+	fmt.Println("to stdout")
+	fmt.Fprintln(os.Stderr, "to stderr")
+	os.Exit(code)
+	return nil
+}
+
+// count prints a line, and another when it reads one, until it reads no more: a conversation proves that output is not held back.
+func count([]string) error {
+	var word string
+	for n := 1; ; n++ {
+		fmt.Println(n)
+		if _, err := fmt.Scanln(&word); err != nil {
+			return nil //nolint:nilerr // the end of the input is the end
+		}
+	}
+}
+
+// sleep writes its process id to a file and never ends.
+func sleep(args []string) error {
+	if err := os.WriteFile(args[0], []byte(fmt.Sprint(os.Getpid())), 0o644); err != nil {
+		return err
+	}
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// spawn starts a sleeping child, and waits for it.
+func spawn(args []string) error { return exec.Command(os.Args[0], "sleep", args[0]).Run() }
+
+var exitWindowsEx = windows.NewLazySystemDLL("user32.dll").NewProc("ExitWindowsEx")
+
+// restart restarts Windows. Without EWX_FORCE Wine asks only programs that have windows to end, of which there are none.
+func restart([]string) error {
+	if ok, _, err := exitWindowsEx.Call(windows.EWX_REBOOT|windows.EWX_FORCE, 0); ok == 0 {
+		return fmt.Errorf("ExitWindowsEx: %w", err)
+	}
+	return nil
+}
+
+var setComputerNameEx = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetComputerNameExW")
+
+// setName sets the host name of the next boot.
+func setName(args []string) error {
+	name, err := windows.UTF16PtrFromString(args[0])
+	if err != nil {
+		return err
+	}
+	const physicalDNSHostname = 5
+	if ok, _, err := setComputerNameEx.Call(physicalDNSHostname, uintptr(unsafe.Pointer(name))); ok == 0 {
+		return fmt.Errorf("SetComputerNameEx: %w", err)
+	}
+	return nil
+}
+
+// install makes a service that starts by itself, and starts it.
+func install(args []string) error {
+	manager, err := mgr.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = manager.Disconnect() }()
+	created, err := manager.CreateService(args[0], os.Args[0], mgr.Config{StartType: mgr.StartAutomatic}, "service")
+	if err != nil {
+		return err
+	}
+	defer created.Close()
+	return created.Start()
+}
+
+// service is a service's process. Each start makes a line in a file.
+func service([]string) error {
+	file, err := os.OpenFile(`C:\starts.txt`, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(file, os.Getpid())
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return svc.Run("", handler{})
+}
+
+type handler struct{}
+
+// Execute implements svc.Handler.
+func (handler) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (bool, uint32) {
+	status <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
+	for request := range requests {
+		if request.Cmd == svc.Stop || request.Cmd == svc.Shutdown {
+			break
+		}
+	}
+	return false, 0
+}
+
+// state prints whether a service runs.
+func state(args []string) error {
+	manager, err := mgr.Connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = manager.Disconnect() }()
+	opened, err := manager.OpenService(args[0])
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	status, err := opened.Query()
+	if err == nil {
+		fmt.Println(status.State == svc.Running)
+	}
+	return err
+}
+
+// version prints what Windows says it is.
+func version([]string) error {
+	v := windows.RtlGetVersion()
+	fmt.Printf("%d.%d.%d type %d\n", v.MajorVersion, v.MinorVersion, v.BuildNumber, v.ProductType)
+	return nil
+}
+
+// alive prints whether a process runs.
+func alive(args []string) error {
+	var pid uint32
+	if _, err := fmt.Sscan(args[0], &pid); err != nil {
+		return err
+	}
+	const stillActive = 259
+	var code uint32
+	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err == nil {
+		err = windows.GetExitCodeProcess(process, &code)
+		_ = windows.CloseHandle(process)
+	}
+	fmt.Println(err == nil && code == stillActive)
+	return nil
+}
+
+// dial connects to an address and prints what it is greeted with.
+func dial(args []string) error {
+	conn, err := net.Dial("tcp", args[0])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	fmt.Print(line)
+	return err
+}

@@ -1,0 +1,26 @@
+package wine
+
+import "time"
+
+// Kind says what an entry of the journal is about.
+type Kind string
+
+// Kinds of entries.
+const (
+	KindBoot       Kind = "boot"       // the host begins to boot; the detail is its name
+	KindUp         Kind = "up"         // it can be logged in to
+	KindDown       Kind = "down"       // it went down; the detail says why
+	KindName       Kind = "name"       // a host name was set for the next boot
+	KindLogin      Kind = "login"      // a login, or a refused one
+	KindDisconnect Kind = "disconnect" // a connection ended
+	KindExec       Kind = "exec"       // a command began; the detail is its line
+	KindExit       Kind = "exit"       // a command ended; the detail is its exit code and line
+	KindSFTP       Kind = "sftp"       // a file session began
+)
+
+// Entry is one event of a host.
+type Entry struct {
+	Time   time.Time
+	Kind   Kind
+	Detail string
+}

@@ -1,0 +1,232 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
+)
+
+// wine is Wine itself: /usr/bin/wine is a shell script around it.
+const wine = "/usr/lib/wine/wine64"
+
+// environment is all that Wine is given.
+var environment = []string{
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "XDG_RUNTIME_DIR=/run",
+	"WINEPREFIX=" + wire.MountedPrefix, "WINEDEBUG=-all",
+	"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d", // nothing asks whether to install Mono and Gecko
+}
+
+// shutdownLimit is how long Windows may take to end after its last program ended. Then the plug is pulled.
+const shutdownLimit = 10 * time.Second
+
+// clientsInterval is how often new processes are looked for while Windows ends.
+const clientsInterval = 20 * time.Millisecond
+
+// run keeps the host as the maker wants it.
+func (m *machine) run() {
+	for {
+		if on := <-m.power; on {
+			m.whileOn()
+		}
+	}
+}
+
+// whileOn boots the host again and again until the plug is pulled.
+func (m *machine) whileOn() {
+	for {
+		ended, err := m.boot()
+		if err != nil {
+			m.event(wire.Failed, err.Error())
+			return
+		}
+		if !m.whileUp(ended) || !m.whileDown() {
+			return
+		}
+	}
+}
+
+// whileUp waits for the end of a boot; false when the plug was pulled.
+func (m *machine) whileUp(ended <-chan string) bool {
+	for {
+		select {
+		case why := <-ended:
+			m.event(wire.Down, why)
+			return true
+		case on := <-m.power:
+			if on {
+				continue
+			}
+			killAll()
+			<-ended
+			m.event(wire.Down, "the plug was pulled")
+			return false
+		}
+	}
+}
+
+// whileDown waits until it is time to boot again; false when the plug was pulled.
+func (m *machine) whileDown() bool {
+	timer := time.NewTimer(m.config.Down)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case on := <-m.power:
+			if !on {
+				return false
+			}
+		}
+	}
+}
+
+// boot starts Windows with the program that keeps it up. The channel gets the reason of its end, when all its processes are gone.
+func (m *machine) boot() (ended <-chan string, err error) {
+	name, err := m.giveName()
+	if err != nil {
+		return nil, err
+	}
+	m.event(wire.BootAt, name)
+	console, err := os.OpenFile(filepath.Join(m.config.Dir, wire.ConsoleFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the host's console: %w", err)
+	}
+	defer console.Close()
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer nothing.Close()
+	output, outputWriter, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer outputWriter.Close()
+	status, err := m.reaper.start(wine, append([]string{wine}, m.config.Program...), &os.ProcAttr{
+		Dir: "/", Env: environment, Files: []*os.File{nothing, outputWriter, console},
+		Sys: &syscall.SysProcAttr{Chroot: filepath.Join(m.config.Dir, wire.RootDir), Setsid: true},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start Wine: %w", err)
+	}
+	go m.relay(output)
+	end := make(chan string, 1)
+	go func() {
+		code := <-status
+		end <- m.wind(code)
+	}()
+	return end, nil
+}
+
+// wind ends Windows when the program that keeps it up has ended, and says why it ended. Wine's own end of a forced shutdown kills all
+// programs, and then starts the services again for some seconds: no Windows does that, so they are not let. Its server alone is left to
+// end by itself, which it does with its last client: it writes the registry then.
+func (m *machine) wind(code int) string {
+	why := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
+	for limit := time.Now().Add(shutdownLimit); !m.reaper.waitForNobody(clientsInterval); {
+		if time.Now().After(limit) {
+			why += ", and Wine's server had to be killed"
+			killAll()
+			m.reaper.waitForNobody(shutdownLimit)
+			break
+		}
+		if !m.config.Install {
+			m.killClients()
+		}
+	}
+	return why
+}
+
+// killClients ends all processes but Wine's server.
+func (m *machine) killClients() {
+	names, err := filepath.Glob(filepath.Join(m.config.Dir, wire.RootDir, "proc/[0-9]*/comm"))
+	if err != nil {
+		return // the pattern is right
+	}
+	for _, path := range names {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if name, readErr := os.ReadFile(path); err != nil || readErr != nil || pid == 1 || strings.HasPrefix(string(name), "wineserver") {
+			continue
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// relay passes on what the SSH server reports.
+func (m *machine) relay(output io.ReadCloser) {
+	defer output.Close()
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event wire.Event
+		if json.Unmarshal(lines.Bytes(), &event) != nil || event.Kind == "" {
+			continue
+		}
+		if event.Kind == wire.Name {
+			if err := m.setName(event.Detail); err != nil {
+				event.Detail = err.Error()
+			}
+		}
+		m.event(event.Kind, event.Detail)
+	}
+}
+
+// giveName gives the host its name: Wine takes its computer name from Linux at each boot. The registry has the one of the boot before,
+// or one that was set for this.
+func (m *machine) giveName() (string, error) {
+	name := m.config.Name
+	registry, err := os.ReadFile(filepath.Join(m.config.Dir, wire.PrefixDir, "system.reg"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // there is none before the first boot of all
+		return "", fmt.Errorf("read the computer name: %w", err)
+	}
+	if pending := pendingName(registry); pending != "" {
+		name = pending
+	}
+	return name, m.setName(name)
+}
+
+// setName sets the name that Linux has for the host, and makes it known to the host: else Wine waits for name servers.
+func (m *machine) setName(name string) error {
+	if err := syscall.Sethostname([]byte(name)); err != nil {
+		return fmt.Errorf("set the host name %q: %w", name, err)
+	}
+	address := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if m.config.Address.IsValid() {
+		address = m.config.Address.Addr()
+	}
+	hosts := fmt.Sprintf("%s\n%s %s\n", m.config.Hosts, address, name)
+	if err := os.WriteFile(filepath.Join(m.config.Dir, wire.EtcDir, "hosts"), []byte(hosts), 0o644); err != nil {
+		return fmt.Errorf("tell the host its name: %w", err)
+	}
+	return nil
+}
+
+// pendingName is the host name that the registry has for the next boot: of two values the last, as Wine reads them.
+func pendingName(registry []byte) (name string) {
+	var inKey bool
+	for line := range bytes.Lines(registry) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] == '[' {
+			inKey = bytes.HasPrefix(bytes.ToLower(line), []byte(`[system\\controlset001\\services\\tcpip\\parameters]`))
+			continue
+		}
+		if value, ok := bytes.CutPrefix(line, []byte(`"Hostname"="`)); ok && inKey {
+			name = string(bytes.TrimSuffix(value, []byte(`"`)))
+		}
+	}
+	return name
+}

@@ -1,0 +1,96 @@
+//go:build linux
+
+// Command machine is the first process of a Wine host, in namespaces of its own. It sets the host up as it is told, boots Wine, and
+// boots it again whenever Windows was shut down or restarted. It ends, and all processes and mounts of the host with it, when the
+// process that made the host ends or lets go of it.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
+)
+
+func main() {
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "machine: it must be the first process of a PID namespace: the lab starts it")
+		os.Exit(2)
+	}
+	syscall.CloseOnExec(wire.CommandsFD)
+	syscall.CloseOnExec(wire.EventsFD)
+	m := &machine{events: os.NewFile(wire.EventsFD, "events")}
+	commands := json.NewDecoder(bufio.NewReader(os.NewFile(wire.CommandsFD, "commands")))
+	if err := commands.Decode(&m.config); err != nil {
+		os.Exit(1) // the maker ended before it said anything
+	}
+	defer m.end()
+	if err := m.setUp(); err != nil {
+		m.event(wire.Failed, err.Error())
+		return
+	}
+	m.event(wire.Ready, "")
+	m.obey(commands)
+}
+
+// machine is the host.
+type machine struct {
+	config   wire.Config
+	events   io.Writer
+	eventsMu sync.Mutex
+	reaper   *reaper
+	power    chan bool // what the maker wants: on or off
+}
+
+// event tells the maker, who may be gone.
+func (m *machine) event(kind, detail string) {
+	line, err := json.Marshal(wire.Event{Kind: kind, Detail: detail})
+	if err != nil {
+		return // two strings can always be encoded
+	}
+	m.eventsMu.Lock()
+	defer m.eventsMu.Unlock()
+	_, _ = m.events.Write(append(line, '\n'))
+}
+
+// setUp makes the namespaces a host.
+func (m *machine) setUp() error {
+	m.reaper, m.power = newReaper(), make(chan bool)
+	if err := setUpNetwork(m.config); err != nil {
+		return err
+	}
+	return setUpMounts(m.config)
+}
+
+// obey does what the maker says until it says no more.
+func (m *machine) obey(commands *json.Decoder) {
+	go m.run()
+	for {
+		var message wire.Message
+		if commands.Decode(&message) != nil {
+			return // the maker let go, or has ended
+		}
+		m.power <- message.Do == wire.Boot
+	}
+}
+
+// end ends all other processes and removes the host's folder. The mounts end with this process.
+func (m *machine) end() {
+	killAll()
+	if m.config.Install || m.config.Dir == "" {
+		return
+	}
+	_ = unix.Unmount(filepath.Join(m.config.Dir, wire.RootDir), unix.MNT_DETACH) // so that nothing of the chroot is removed
+	if mounted, err := os.ReadDir(filepath.Join(m.config.Dir, wire.RootDir)); err == nil && len(mounted) > 0 {
+		return // never remove through a mount; the next Prepare does it
+	}
+	_ = os.RemoveAll(m.config.Dir) // else the next Prepare does it
+}

@@ -1,0 +1,96 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// reaper waits for all processes, as the first process must: those whose parents ended are its children. It knows when none is left.
+type reaper struct {
+	mu       sync.Mutex
+	statuses map[int]chan<- int // of processes that were started here
+	nobody   chan struct{}      // closed while there is no other process
+}
+
+func newReaper() *reaper {
+	r := &reaper{statuses: map[int]chan<- int{}, nobody: make(chan struct{})}
+	close(r.nobody)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGCHLD)
+	go func() {
+		for range signals {
+			r.reap()
+		}
+	}()
+	return r
+}
+
+// start starts a process; its exit status, or minus the signal that ended it, comes through the channel.
+func (r *reaper) start(program string, args []string, attributes *os.ProcAttr) (<-chan int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	process, err := os.StartProcess(program, args, attributes)
+	if err != nil {
+		return nil, err
+	}
+	status := make(chan int, 1)
+	r.statuses[process.Pid] = status
+	select {
+	case <-r.nobody:
+		r.nobody = make(chan struct{})
+	default:
+	}
+	return status, process.Release()
+}
+
+func (r *reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil: // ECHILD: there are none
+			select {
+			case <-r.nobody:
+			default:
+				close(r.nobody)
+			}
+			return
+		case pid == 0:
+			return
+		}
+		code := status.ExitStatus()
+		if status.Signaled() {
+			code = -int(status.Signal())
+		}
+		if report, ok := r.statuses[pid]; ok {
+			report <- code
+			delete(r.statuses, pid)
+		}
+	}
+}
+
+// waitForNobody waits until this process is the only one; false when that took too long.
+func (r *reaper) waitForNobody(limit time.Duration) bool {
+	r.mu.Lock()
+	nobody := r.nobody
+	r.mu.Unlock()
+	select {
+	case <-nobody:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+// killAll ends all processes of the host but this one, at once.
+func killAll() { _ = syscall.Kill(-1, syscall.SIGKILL) }

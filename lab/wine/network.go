@@ -1,0 +1,80 @@
+package wine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// link is the line between the maker's network namespace and a host's: a pair of virtual Ethernet devices. It is gone as soon as one
+// of the namespaces is.
+type link struct {
+	outside, inside string // the names of its ends
+}
+
+// newLink makes the line to the process's namespace, and the route to the host. The maker's end answers for all addresses that it
+// knows a route to: hosts reach each other through it as if on one segment.
+func newLink(pid int, address, gateway netip.Addr) (link, error) {
+	four := address.As4()
+	l := link{outside: fmt.Sprintf("wine-%x", four[:]), inside: "eth0"}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = l.outside
+	err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: l.inside, PeerNamespace: netlink.NsPid(pid)})
+	if errors.Is(err, syscall.EEXIST) {
+		return link{}, fmt.Errorf("the address %s is in use by another Wine host: interface %s is there", address, l.outside)
+	}
+	if err != nil {
+		return link{}, fmt.Errorf("make the network interface %s: %w", l.outside, err)
+	}
+	if err := l.connect(address, gateway); err != nil {
+		return link{}, errors.Join(err, l.remove())
+	}
+	return l, nil
+}
+
+func (l link) connect(address, gateway netip.Addr) error {
+	outside, err := netlink.LinkByName(l.outside)
+	if err != nil {
+		return fmt.Errorf("find the network interface %s: %w", l.outside, err)
+	}
+	for _, setting := range []string{"forwarding", "proxy_arp"} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+l.outside+"/"+setting, []byte("1"), 0); err != nil {
+			return fmt.Errorf("let hosts reach each other over %s: %w", l.outside, err)
+		}
+	}
+	own := &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(32, 32)}
+	if err := netlink.AddrAdd(outside, &netlink.Addr{IPNet: own}); err != nil {
+		return fmt.Errorf("give %s the address %s: %w", l.outside, gateway, err)
+	}
+	if err := netlink.LinkSetUp(outside); err != nil {
+		return fmt.Errorf("bring %s up: %w", l.outside, err)
+	}
+	to := &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(32, 32)}
+	err = netlink.RouteAdd(&netlink.Route{LinkIndex: outside.Attrs().Index, Dst: to, Src: gateway.AsSlice(), Scope: netlink.SCOPE_LINK})
+	if err != nil {
+		return fmt.Errorf("make a route to %s: %w", address, err)
+	}
+	return nil
+}
+
+func (l link) remove() error {
+	if l.outside == "" {
+		return nil
+	}
+	outside, err := netlink.LinkByName(l.outside)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil // it went with the host's namespace
+	}
+	if err == nil {
+		err = netlink.LinkDel(outside)
+	}
+	if err != nil && !errors.Is(err, syscall.ENODEV) {
+		return fmt.Errorf("remove the network interface %s: %w", l.outside, err)
+	}
+	return nil
+}

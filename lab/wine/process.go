@@ -1,0 +1,157 @@
+package wine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
+)
+
+// process is the first process of a host, as its maker sees it.
+type process struct {
+	command  *exec.Cmd
+	commands *os.File
+	gone     chan struct{} // closed when it has ended, and the host's other processes with it
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and made anew with each event
+	state   state
+	journal []Entry
+}
+
+// state is what the events so far come to.
+type state struct {
+	ready, on, up bool
+	boots, downs  int
+	err           error // why the host cannot go on
+}
+
+// launch starts the first process in namespaces of its own. It waits for its configuration there.
+func launch(program string) (*process, error) {
+	commandsReader, commands, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer commandsReader.Close()
+	events, eventsWriter, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, commands.Close())
+	}
+	defer eventsWriter.Close()
+	p := &process{command: exec.Command(program), commands: commands, gone: make(chan struct{}), changed: make(chan struct{})}
+	p.command.Env = []string{} // nothing of the maker's
+	p.command.Stderr = os.Stderr
+	p.command.ExtraFiles = []*os.File{commandsReader, eventsWriter}
+	p.command.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid: true, // an interrupt from the terminal is for the maker
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS |
+			syscall.CLONE_NEWIPC,
+	}
+	if err := p.command.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a process in namespaces of its own: %w", err), commands.Close(), events.Close())
+	}
+	go p.listen(events)
+	return p, nil
+}
+
+// listen takes events until the process has ended.
+func (p *process) listen(events io.ReadCloser) {
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event wire.Event
+		if json.Unmarshal(lines.Bytes(), &event) == nil {
+			p.note(event)
+		}
+	}
+	_ = events.Close()
+	_ = p.command.Wait() // how it ended does not matter: it must not
+	p.mu.Lock()
+	p.state.ready, p.state.on, p.state.up = false, false, false
+	if p.state.err == nil {
+		p.state.err = errors.New("its first process has ended")
+	}
+	p.notify()
+	p.mu.Unlock()
+	close(p.gone)
+}
+
+// note takes one event.
+func (p *process) note(event wire.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch event.Kind {
+	case wire.Ready:
+		p.state.ready = true
+	case wire.BootAt:
+		p.state.on = true
+	case wire.Up:
+		p.state.up = true
+		p.state.boots++
+	case wire.Down:
+		p.state.downs++
+		p.state.on, p.state.up = false, false
+	case wire.Failed:
+		p.state.on, p.state.up = false, false
+		p.state.err = errors.New(event.Detail)
+	}
+	p.journal = append(p.journal, Entry{Time: time.Now(), Kind: Kind(event.Kind), Detail: event.Detail})
+	p.notify()
+}
+
+// notify wakes those who wait. The lock is held.
+func (p *process) notify() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// wait waits until the state is as wanted, the host cannot go on or ctx is done.
+func (p *process) wait(ctx context.Context, wanted func(state) bool) error {
+	for {
+		p.mu.Lock()
+		current, changed := p.state, p.changed
+		p.mu.Unlock()
+		switch {
+		case wanted(current):
+			return nil
+		case current.err != nil:
+			return current.err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// send sends a configuration or a command.
+func (p *process) send(message any) error {
+	if err := json.NewEncoder(p.commands).Encode(message); err != nil {
+		return fmt.Errorf("command the host's first process: %w", err)
+	}
+	return nil
+}
+
+// endLimit is how long a host may take to clear up behind itself.
+const endLimit = 20 * time.Second
+
+// release ends the host and waits until it has.
+func (p *process) release() {
+	_ = p.commands.Close() // it was open
+	select {
+	case <-p.gone:
+	case <-time.After(endLimit):
+		_ = p.command.Process.Kill()
+		<-p.gone
+	}
+}

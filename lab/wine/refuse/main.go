@@ -1,0 +1,45 @@
+//go:build windows
+
+// Command refuse stands in for programs that Wine only pretends to have: in place of an exit code 0 with no effect it fails loudly, and
+// writes down how it was called.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// record takes one JSON line per call. lab/wine reads it.
+const record = `C:\lab\refused.jsonl`
+
+func main() {
+	call := struct {
+		CommandLine string   `json:"commandLine"`
+		Args        []string `json:"args"`
+	}{windows.UTF16PtrToString(syscall.GetCommandLine()), os.Args}
+	if err := write(call); err != nil {
+		fmt.Fprintf(os.Stderr, "write to %s: %v\r\n", record, err)
+	}
+	fmt.Fprintf(os.Stderr, "this host is no real Windows and has no %s: product code must use Windows' API\r\n", os.Args[0])
+	os.Exit(87) // ERROR_INVALID_PARAMETER: no program of Windows answers so by accident
+}
+
+func write(call any) error {
+	line, err := json.Marshal(call)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(record, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(append(line, '\n')); err != nil {
+		_ = file.Close()
+		return err
+	}
+	return file.Close()
+}

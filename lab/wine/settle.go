@@ -1,0 +1,73 @@
+package wine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// removeDrafts removes what others were making when they were killed. The lock says that nobody is at it now.
+func (b *Base) removeDrafts(ctx context.Context) error {
+	for _, pattern := range []string{".wine-root-*", ".standin-*", binDir + "/build-*"} {
+		drafts, err := filepath.Glob(filepath.Join(b.Dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, draft := range drafts {
+			// A chroot that was being made may still have mounts: never remove through one, as os.RemoveAll would.
+			output, err := exec.CommandContext(ctx, "rm", "-rf", "--one-file-system", draft).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("remove the draft %s: %w: %s", draft, err, lastLines(string(output)))
+			}
+		}
+	}
+	return nil
+}
+
+// lockSuffix ends the name of the lock of what is beside it. Whoever uses that holds the lock, shared.
+const lockSuffix = ".lock"
+
+// settle holds what this base consists of, and removes what was made of other inputs and nobody uses.
+func (b *Base) settle() error {
+	for kind, path := range map[string]string{"root-": b.Root, "standin-": b.StandIns, "prefix-": b.Prefix} {
+		held, err := flock(path+lockSuffix, unix.LOCK_SH)
+		if err != nil {
+			return err
+		}
+		b.held = append(b.held, held)
+		all, err := filepath.Glob(filepath.Join(b.Dir, kind+"*"))
+		if err != nil {
+			return err
+		}
+		for _, other := range all {
+			if other == path || strings.HasSuffix(other, lockSuffix) {
+				continue
+			}
+			if err := removeUnused(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func removeUnused(path string) error {
+	held, err := flock(path+lockSuffix, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	if err := errors.Join(os.RemoveAll(path), os.Remove(path+lockSuffix)); err != nil {
+		return fmt.Errorf("remove what is out of date: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+//go:build windows
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// shutdownProgram is what Wine's ExitWindowsEx starts to do its work. On Windows that is not the caller's child: it goes on when the
+// caller is gone.
+const shutdownProgram = "wineboot.exe"
+
+// processIDs is JOBOBJECT_BASIC_PROCESS_ID_LIST with room for as many processes as a session may be expected to have.
+type processIDs struct {
+	assigned, listed uint32
+	ids              [1024]uintptr
+}
+
+// endJob ends all processes of a job, also those that come into being meanwhile, but not a shutdown of Windows.
+func endJob(job windows.Handle) {
+	for {
+		var list processIDs
+		err := windows.QueryInformationJobObject(job, windows.JobObjectBasicProcessIdList, uintptr(unsafe.Pointer(&list)),
+			uint32(unsafe.Sizeof(list)), nil)
+		if err != nil {
+			_ = windows.TerminateJobObject(job, 1)
+			return
+		}
+		left := false
+		for _, pid := range list.ids[:list.listed] {
+			left = endProcess(uint32(pid)) || left //nolint:gosec // process ids have 32 bits
+		}
+		if !left {
+			return
+		}
+	}
+}
+
+// endProcess ends a process and waits until it is gone; false when there was nothing to end.
+func endProcess(pid uint32) bool {
+	process, err := windows.OpenProcess(windows.PROCESS_TERMINATE|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, pid)
+	if err != nil {
+		return false // it has just ended
+	}
+	defer func() { _ = windows.CloseHandle(process) }()
+	name := make([]uint16, windows.MAX_LONG_PATH)
+	size := uint32(len(name))
+	if windows.QueryFullProcessImageName(process, 0, &name[0], &size) == nil &&
+		strings.EqualFold(filepath.Base(windows.UTF16ToString(name[:size])), shutdownProgram) {
+		return false
+	}
+	if windows.TerminateProcess(process, 1) != nil {
+		return false
+	}
+	_, _ = windows.WaitForSingleObject(process, windows.INFINITE)
+	return true
+}

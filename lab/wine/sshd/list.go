@@ -1,0 +1,106 @@
+//go:build windows
+
+package main
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/sys/windows"
+)
+
+// Filelist implements sftp.FileLister: it lists folders, and describes files, links followed.
+func (f *files) Filelist(request *sftp.Request) (sftp.ListerAt, error) {
+	name := windowsPath(request.Filepath)
+	if name == `\` { // above the drives
+		if request.Method == "List" {
+			return entries{folder("C:")}, nil
+		}
+		return entries{folder("/")}, nil
+	}
+	if request.Method != "List" {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, status(err)
+		}
+		return entries{info}, nil
+	}
+	list, err := os.ReadDir(name)
+	if err != nil {
+		return nil, status(err)
+	}
+	var all entries
+	for _, entry := range list {
+		if info, err := entry.Info(); err == nil { // else it is gone since
+			all = append(all, info)
+		}
+	}
+	return all, nil
+}
+
+// Lstat implements sftp.LstatFileLister.
+func (f *files) Lstat(request *sftp.Request) (sftp.ListerAt, error) {
+	if name := windowsPath(request.Filepath); name != `\` {
+		info, err := os.Lstat(name)
+		if err != nil {
+			return nil, status(err)
+		}
+		return entries{info}, nil
+	}
+	return entries{folder("/")}, nil
+}
+
+// RealPath implements sftp.RealPathFileLister. As on Windows, links are not followed.
+func (f *files) RealPath(name string) (string, error) { //nolint:unparam // the interface has an error
+	if name = strings.ReplaceAll(name, `\`, "/"); !path.IsAbs(name) {
+		name = path.Join(f.home, name)
+	}
+	if name = windowsPath(name); name == `\` {
+		return "/", nil
+	}
+	return sftpPath(name), nil
+}
+
+// StatVFS implements sftp.StatVFSFileCmder: what the volume has room for.
+func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
+	name, err := windows.UTF16PtrFromString(windowsPath(request.Filepath))
+	if err != nil {
+		return nil, status(err)
+	}
+	var available, size, free uint64
+	if err := windows.GetDiskFreeSpaceEx(name, &available, &size, &free); err != nil {
+		return nil, status(err)
+	}
+	const cluster = 4 << 10 // NTFS
+	return &sftp.StatVFS{Bsize: cluster, Frsize: cluster, Blocks: size / cluster, Bfree: free / cluster, Bavail: available / cluster, Namemax: 259}, nil
+}
+
+// entries is an sftp.ListerAt.
+type entries []os.FileInfo
+
+// ListAt implements sftp.ListerAt.
+func (e entries) ListAt(to []os.FileInfo, offset int64) (int, error) {
+	if offset >= int64(len(e)) {
+		return 0, io.EOF
+	}
+	n := copy(to, e[offset:])
+	if n < len(to) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// folder is the description of a folder that has nothing but a name.
+type folder string
+
+func (f folder) Name() string     { return string(f) }
+func (folder) Size() int64        { return 0 }
+func (folder) Mode() fs.FileMode  { return fs.ModeDir | 0o777 }
+func (folder) ModTime() time.Time { return time.Time{} }
+func (folder) IsDir() bool        { return true }
+func (folder) Sys() any           { return nil }

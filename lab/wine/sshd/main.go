@@ -1,0 +1,98 @@
+//go:build windows
+
+// Command sshd is the SSH and SFTP server of a Wine host. To clients it behaves as OpenSSH for Windows does as it comes: command lines
+// go to cmd.exe, paths are /C:/..., a plain rename replaces nothing, administrators' keys are in one file, and what a session started
+// ends with it. It writes what happens as JSON lines to its standard output.
+//
+// It is also what keeps the host up: Wine ends when its last program that is no service does.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/lab/wine/internal/wire"
+)
+
+func main() {
+	if err := sftp.SetSFTPExtensions("statvfs@openssh.com"); err != nil { // above all no posix-rename
+		fmt.Fprintln(os.Stderr, "sshd:", err)
+		os.Exit(1)
+	}
+	var s server
+	var users, keys, hostKey, address string
+	flag.StringVar(&address, "listen", ":22", "address to listen on")
+	flag.StringVar(&users, "users", "Administrator", "who may log in, separated by commas")
+	flag.StringVar(&keys, "keys", "", "files with authorized keys, separated by commas")
+	flag.StringVar(&hostKey, "host-key", "", "file with the private host key")
+	flag.StringVar(&s.version, "version", "OpenSSH_for_Windows_8.1", "the software version that clients see")
+	flag.Parse()
+	s.users, s.keyFiles = strings.Split(users, ","), strings.Split(keys, ",")
+	fmt.Fprintln(os.Stderr, "sshd:", s.run(address, hostKey))
+	os.Exit(1)
+}
+
+// run serves connections. It never ends without an error.
+func (s *server) run(address, hostKey string) error {
+	data, err := os.ReadFile(hostKey)
+	if err != nil {
+		return fmt.Errorf("read the host key: %w", err)
+	}
+	key, err := ssh.ParsePrivateKey(data)
+	if err != nil {
+		return fmt.Errorf("read the host key %s: %w", hostKey, err)
+	}
+	config := &ssh.ServerConfig{ServerVersion: "SSH-2.0-" + s.version, PublicKeyCallback: s.authenticate}
+	config.AddHostKey(key)
+	listener, err := net.Listen("tcp4", address)
+	if err != nil {
+		return err
+	}
+	go func() {
+		fmt.Fprintln(os.Stderr, "sshd:", s.watchName()) // it never ends without an error
+	}()
+	s.journal.write(wire.Up, listener.Addr().String())
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go s.serve(conn, config)
+	}
+}
+
+// serve serves one connection to its end.
+func (s *server) serve(conn net.Conn, config *ssh.ServerConfig) {
+	peer := conn.RemoteAddr().String()
+	connection, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		_ = conn.Close()
+		if !errors.Is(err, io.EOF) { // who only looks whether the port is open
+			s.journal.write("login", fmt.Sprintf("refused: %v, from %s", err, peer))
+		}
+		return
+	}
+	s.journal.write("login", connection.User()+" from "+peer)
+	go ssh.DiscardRequests(requests)
+	for request := range channels {
+		if request.ChannelType() != "session" {
+			_ = request.Reject(ssh.UnknownChannelType, "this server has sessions only")
+			continue
+		}
+		channel, requests, err := request.Accept()
+		if err != nil {
+			break
+		}
+		go (&session{server: s, channel: channel, user: connection.User(), closed: make(chan struct{})}).serve(requests)
+	}
+	_ = connection.Close()
+	s.journal.write("disconnect", connection.User()+" from "+peer)
+}

@@ -1,0 +1,88 @@
+//go:build windows
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/crypto/ssh"
+)
+
+// session is one session channel: one command, or one SFTP server.
+type session struct {
+	*server
+	channel ssh.Channel
+	user    string
+	used    bool
+	closed  chan struct{} // closed when the client has closed the session or is gone
+	once    sync.Once
+}
+
+func (s *session) serve(requests <-chan *ssh.Request) {
+	defer s.once.Do(func() { close(s.closed) })
+	for request := range requests {
+		run := s.request(request)
+		if request.WantReply {
+			_ = request.Reply(run != nil, nil) // the connection may be gone
+		}
+		if run != nil {
+			s.used = true
+			go s.run(run)
+		}
+	}
+}
+
+// request is what is to be run for a request; nil refuses it. There are no terminals, and no environment is taken, as in OpenSSH by
+// default.
+func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
+	if s.used {
+		return nil
+	}
+	switch request.Type {
+	case "exec":
+		var payload struct{ Command string }
+		if ssh.Unmarshal(request.Payload, &payload) != nil {
+			return nil
+		}
+		return func() uint32 { return s.exec(payload.Command) }
+	case "subsystem":
+		var payload struct{ Name string }
+		if ssh.Unmarshal(request.Payload, &payload) != nil || payload.Name != "sftp" {
+			return nil
+		}
+		return s.sftp
+	}
+	return nil
+}
+
+func (s *session) run(run func() uint32) {
+	status := struct{ Status uint32 }{run()}
+	_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(status)) // the client may be gone
+	_ = s.channel.Close()
+}
+
+func (s *session) exec(line string) uint32 {
+	s.journal.write("exec", line)
+	code, err := runCommand(line, s.channel, s.closed)
+	if err != nil {
+		_, _ = fmt.Fprintf(s.channel.Stderr(), "%v\r\n", err) // the client may be gone
+		code = 1
+	}
+	s.journal.write("exit", fmt.Sprintf("%d: %s", int32(code), line))
+	return code
+}
+
+func (s *session) sftp() uint32 {
+	s.journal.write("sftp", s.user)
+	files := &files{home: "/C:/Users/" + s.user}
+	server := sftp.NewRequestServer(s.channel, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files},
+		sftp.WithStartDirectory(files.home))
+	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
+		return 1
+	}
+	return 0
+}

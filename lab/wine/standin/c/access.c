@@ -1,0 +1,109 @@
+/* Access lists that are kept; see links.c. The descriptor is an extended attribute of the Linux file, in its self-relative form. */
+#include <stdlib.h>
+
+#include "ntfs.h"
+#include "unix.h"
+
+#define ATTRIBUTE "user.wmco-lab.descriptor"
+
+enum { DESCRIPTOR = 4096 };
+
+static DWORD keep(const char *path, PSECURITY_DESCRIPTOR absolute) {
+    char relative[DESCRIPTOR];
+    DWORD size = sizeof relative;
+    PSECURITY_DESCRIPTOR value = absolute;
+    SECURITY_DESCRIPTOR_CONTROL control;
+    DWORD revision;
+    if (!GetSecurityDescriptorControl(absolute, &control, &revision)) return GetLastError();
+    if (!(control & SE_SELF_RELATIVE)) {
+        if (!MakeSelfRelativeSD(absolute, relative, &size)) return GetLastError();
+        value = relative;
+    }
+    long code = unix_setxattr(path, ATTRIBUTE, value, GetSecurityDescriptorLength(value));
+    return code < 0 ? windows_error(code) : ERROR_SUCCESS;
+}
+
+void keep_descriptor(const WCHAR *path, const SECURITY_ATTRIBUTES *attributes) {
+    char at[UNIX_PATH];
+    if (attributes != NULL && attributes->lpSecurityDescriptor != NULL && unix_path(path, at)) keep(at, attributes->lpSecurityDescriptor);
+}
+
+/* read_kept reads what is kept of a file; the caller frees it with LocalFree. NULL: nothing. */
+static PSECURITY_DESCRIPTOR read_kept(HANDLE h) {
+    char path[UNIX_PATH], value[DESCRIPTOR];
+    long size = unix_path_of(h, path) ? unix_getxattr(path, ATTRIBUTE, value, sizeof value) : 0;
+    if (size <= 0) return NULL;
+    PSECURITY_DESCRIPTOR copy = LocalAlloc(LMEM_FIXED, (SIZE_T)size);
+    if (copy != NULL) memcpy(copy, value, (size_t)size);
+    return copy;
+}
+
+/* read_wine is what Wine makes of the Linux file's owner and mode, or of an object that is no file. */
+static DWORD read_wine(HANDLE h, SECURITY_INFORMATION parts, PSECURITY_DESCRIPTOR *out) {
+    DWORD size = 0;
+    GetKernelObjectSecurity(h, parts, NULL, 0, &size);
+    if (size == 0) return GetLastError();
+    *out = LocalAlloc(LMEM_FIXED, size);
+    if (*out == NULL) return ERROR_OUTOFMEMORY;
+    if (GetKernelObjectSecurity(h, parts, *out, size, &size)) return ERROR_SUCCESS;
+    DWORD code = GetLastError();
+    LocalFree(*out);
+    return code;
+}
+
+DWORD WINAPI Lab_GetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID *owner, PSID *group, PACL *dacl, PACL *sacl,
+                                 PSECURITY_DESCRIPTOR *out) {
+    BOOL is, defaulted;
+    if (out == NULL) return ERROR_INVALID_PARAMETER;
+    *out = type == SE_FILE_OBJECT ? read_kept(h) : NULL;
+    DWORD code = *out != NULL ? ERROR_SUCCESS : read_wine(h, parts, out);
+    if (code != ERROR_SUCCESS) return code;
+    if (owner != NULL) GetSecurityDescriptorOwner(*out, owner, &defaulted);
+    if (group != NULL) GetSecurityDescriptorGroup(*out, group, &defaulted);
+    if (dacl != NULL) GetSecurityDescriptorDacl(*out, &is, dacl, &defaulted);
+    if (sacl != NULL) *sacl = NULL;
+    return ERROR_SUCCESS;
+}
+
+/* change makes of a present descriptor and the parts that change a new, absolute one, which points into both. */
+static void change(SECURITY_DESCRIPTOR *next, PSECURITY_DESCRIPTOR now, SECURITY_INFORMATION parts, PSID owner, PSID group, PACL dacl) {
+    BOOL is = FALSE, defaulted;
+    SECURITY_DESCRIPTOR_CONTROL control = 0;
+    DWORD revision;
+    PSID old_owner = NULL, old_group = NULL;
+    PACL old_dacl = NULL;
+    InitializeSecurityDescriptor(next, SECURITY_DESCRIPTOR_REVISION);
+    if (now != NULL) {
+        GetSecurityDescriptorControl(now, &control, &revision);
+        GetSecurityDescriptorOwner(now, &old_owner, &defaulted);
+        GetSecurityDescriptorGroup(now, &old_group, &defaulted);
+        GetSecurityDescriptorDacl(now, &is, &old_dacl, &defaulted);
+    }
+    if (parts & PROTECTED_DACL_SECURITY_INFORMATION) control |= SE_DACL_PROTECTED;
+    if (parts & UNPROTECTED_DACL_SECURITY_INFORMATION) control &= (SECURITY_DESCRIPTOR_CONTROL)~SE_DACL_PROTECTED;
+    SetSecurityDescriptorOwner(next, parts & OWNER_SECURITY_INFORMATION ? owner : old_owner, FALSE);
+    SetSecurityDescriptorGroup(next, parts & GROUP_SECURITY_INFORMATION ? group : old_group, FALSE);
+    if (parts & DACL_SECURITY_INFORMATION) {
+        SetSecurityDescriptorDacl(next, TRUE, dacl, FALSE);
+    } else {
+        SetSecurityDescriptorDacl(next, is, old_dacl, FALSE);
+    }
+    SetSecurityDescriptorControl(next, SE_DACL_PROTECTED, control & SE_DACL_PROTECTED);
+}
+
+DWORD WINAPI Lab_SetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID owner, PSID group, PACL dacl, PACL sacl) {
+    char path[UNIX_PATH];
+    SECURITY_DESCRIPTOR next;
+    (void)sacl;
+    int file = type == SE_FILE_OBJECT && unix_path_of(h, path);
+    PSECURITY_DESCRIPTOR now = file ? read_kept(h) : NULL;
+    change(&next, now, parts, owner, group, dacl);
+    DWORD code = ERROR_SUCCESS;
+    if (file) {
+        code = keep(path, &next);
+    } else if (!SetKernelObjectSecurity(h, parts, &next)) {
+        code = GetLastError();
+    }
+    LocalFree(now);
+    return code;
+}

@@ -1,0 +1,209 @@
+/* See objects.h. */
+#include "objects.h"
+
+#include <dismapi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "addresses.h"
+#include "codes.h"
+#include "features.h"
+
+enum { NON_PERSISTENT = 8, REMOTE = 1 }; /* flags of networks, of endpoints */
+
+HRESULT not_found(enum kind kind) {
+    switch (kind) {
+    case NETWORK:
+        return HCN_E_NETWORK_NOT_FOUND;
+    case ENDPOINT:
+        return HCN_E_ENDPOINT_NOT_FOUND;
+    default:
+        return HRESULT_FROM_WIN32(ERROR_NOT_FOUND);
+    }
+}
+
+static unsigned long flags(const struct json *object) { return strtoul(json_text(object, "Flags"), NULL, 10); }
+
+static void delete_network(const char *id) {
+    struct json *endpoints = store_list(ENDPOINT);
+    for (const struct json *e = endpoints->first; e != NULL; e = e->next) {
+        if (_stricmp(json_text(e, "HostComputeNetwork"), id) == 0) store_delete(ENDPOINT, json_text(e, "ID"));
+    }
+    json_free(endpoints);
+    store_delete(NETWORK, id);
+}
+
+/* forget_after_boot drops the networks that were made not to outlive a boot. */
+static void forget_after_boot(void) {
+    struct json *networks = store_list(NETWORK);
+    for (const struct json *n = networks->first; n != NULL; n = n->next) {
+        if (flags(n) & NON_PERSISTENT) delete_network(json_text(n, "ID"));
+    }
+    json_free(networks);
+}
+
+HRESULT service_check(void) {
+    struct feature containers;
+    LONG code = feature_find(L"Containers", &containers);
+    if (code != ERROR_SUCCESS || (containers.state != DismStateInstalled && containers.state != DismStateUninstallPending)) {
+        return HRESULT_FROM_WIN32(ERROR_SERVICE_DOES_NOT_EXIST);
+    }
+    if (store_first_since_boot()) forget_after_boot();
+    return S_OK;
+}
+
+/* passes tells whether an object has all properties of a filter. IDs have no case. */
+static int passes(const struct json *object, const struct json *filter) {
+    if (filter == NULL) return 1;
+    for (const struct json *wanted = filter->first; wanted != NULL; wanted = wanted->next) {
+        const struct json *has = json_get(object, wanted->key);
+        int id = _stricmp(wanted->key, "ID") == 0 || _strnicmp(wanted->key, "HostCompute", 11) == 0;
+        if (id ? _stricmp(json_text(object, wanted->key), wanted->text != NULL ? wanted->text : "") != 0 : !json_equal(has, wanted)) return 0;
+    }
+    return 1;
+}
+
+HRESULT object_list(enum kind kind, const struct json *query, struct json **ids) {
+    const char *text = json_text(query, "Filter");
+    struct json *filter = *text != 0 ? json_parse(text) : NULL;
+    if (*text != 0 && (filter == NULL || filter->kind != JSON_OBJECT)) {
+        json_free(filter);
+        return HCN_E_INVALID_JSON;
+    }
+    struct json *objects = store_list(kind);
+    *ids = json_new(JSON_ARRAY);
+    for (const struct json *o = objects->first; o != NULL; o = o->next) {
+        if (passes(o, filter)) json_append(*ids, json_string(json_text(o, "ID")));
+    }
+    json_free(objects);
+    json_free(filter);
+    return S_OK;
+}
+
+/* prepare_network refuses a second network of that name. */
+static HRESULT prepare_network(struct json *network) {
+    HRESULT code = check_network(network);
+    struct json *networks = store_list(NETWORK);
+    for (const struct json *n = networks->first; n != NULL && SUCCEEDED(code); n = n->next) {
+        if (_stricmp(json_text(n, "Name"), json_text(network, "Name")) == 0) code = HCN_E_NETWORK_ALREADY_EXISTS;
+    }
+    json_free(networks);
+    return code;
+}
+
+static HRESULT prepare_endpoint(const char *network_id, struct json *endpoint) {
+    struct json *network = store_load(NETWORK, network_id), *endpoints;
+    HRESULT code = S_OK;
+    if (network == NULL) return HCN_E_NETWORK_NOT_FOUND;
+    json_set(endpoint, "HostComputeNetwork", json_string(network_id));
+    if (!(flags(endpoint) & REMOTE)) {
+        endpoints = store_list(ENDPOINT);
+        code = assign_address(network, endpoints, endpoint);
+        json_free(endpoints);
+    }
+    json_free(network);
+    return code;
+}
+
+HRESULT object_create(enum kind kind, const char *id, const char *network, struct json *settings, struct json **made) {
+    HRESULT code = S_OK;
+    if (settings->kind != JSON_OBJECT) return HCN_E_INVALID_JSON;
+    json_set(settings, "ID", json_string(id));
+    if (json_get(settings, "SchemaVersion") == NULL) {
+        struct json *version = json_new(JSON_OBJECT);
+        json_set(version, "Major", json_number(2));
+        json_set(version, "Minor", json_number(0));
+        json_set(settings, "SchemaVersion", version);
+    }
+    if (kind == NETWORK) code = prepare_network(settings);
+    if (kind == ENDPOINT) code = prepare_endpoint(network, settings);
+    if (SUCCEEDED(code)) code = store_save(kind, id, settings);
+    if (SUCCEEDED(code)) *made = settings;
+    return code;
+}
+
+/* without removes from a list what is equal to a value; it tells whether there was any. */
+static int without(struct json *list, const struct json *value) {
+    for (struct json **at = &list->first; *at != NULL; at = &(*at)->next) {
+        if (!json_equal(*at, value)) continue;
+        struct json *gone = *at;
+        *at = gone->next;
+        gone->next = NULL;
+        json_free(gone);
+        return 1;
+    }
+    return 0;
+}
+
+static struct json *clone(const struct json *value) {
+    char *text = json_print(value);
+    struct json *copy = json_parse(text);
+    free(text);
+    return copy;
+}
+
+static struct json *list_of(struct json *object, const char *key) {
+    struct json *list = json_get(object, key);
+    if (list == NULL || list->kind != JSON_ARRAY) {
+        list = json_new(JSON_ARRAY);
+        json_set(object, key, list);
+    }
+    return list;
+}
+
+/* change adds a value to a list or removes it. */
+static HRESULT change(struct json *list, const char *request, const struct json *value) {
+    if (_stricmp(request, "Add") == 0) {
+        json_append(list, clone(value));
+        return S_OK;
+    }
+    if (_stricmp(request, "Remove") != 0) return HCN_E_REQUEST_UNSUPPORTED;
+    return without(list, value) ? S_OK : HRESULT_FROM_WIN32(ERROR_NOT_FOUND);
+}
+
+static HRESULT change_policies(struct json *object, const char *request, const struct json *settings) {
+    const struct json *policies = json_get(settings, "Policies");
+    struct json *list = list_of(object, "Policies");
+    HRESULT code = policies != NULL ? S_OK : HCN_E_INVALID_JSON;
+    for (const struct json *p = policies != NULL ? policies->first : NULL; p != NULL && SUCCEEDED(code); p = p->next) {
+        code = change(list, request, p);
+    }
+    return code;
+}
+
+/* change_resources adds to a namespace an endpoint or a container, or removes it. */
+static HRESULT change_resources(struct json *object, const char *request, const char *type, const struct json *settings) {
+    struct json *resource = json_new(JSON_OBJECT);
+    json_set(resource, "Type", json_string(type));
+    json_set(resource, "Data", clone(settings));
+    HRESULT code = change(list_of(object, "Resources"), request, resource);
+    json_free(resource);
+    return code;
+}
+
+HRESULT object_modify(enum kind kind, const char *id, const struct json *request) {
+    const struct json *settings = json_get(request, "Settings");
+    const char *type = json_text(request, "ResourceType"), *action = json_text(request, "RequestType");
+    struct json *object = store_load(kind, id);
+    HRESULT code = HCN_E_REQUEST_UNSUPPORTED;
+    if (object == NULL) return not_found(kind);
+    if (settings == NULL) {
+        code = HCN_E_INVALID_JSON;
+    } else if ((kind == NETWORK || kind == ENDPOINT) && _stricmp(type, "Policy") == 0) {
+        code = change_policies(object, action, settings);
+    } else if (kind == NAMESPACE) {
+        code = change_resources(object, action, type, settings);
+    }
+    if (SUCCEEDED(code)) code = store_save(kind, id, object);
+    json_free(object);
+    return code;
+}
+
+HRESULT object_delete(enum kind kind, const char *id) {
+    struct json *object = store_load(kind, id);
+    if (object == NULL) return not_found(kind);
+    json_free(object);
+    if (kind != NETWORK) return store_delete(kind, id);
+    delete_network(id);
+    return S_OK;
+}

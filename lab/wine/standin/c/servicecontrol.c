@@ -1,0 +1,183 @@
+/*
+ * wmco-lab-services.dll: the parts of a service's configuration that Wine's service control manager does not keep. Wine's advapi32.dll is
+ * made to forward five functions here (patch.go); what they do besides is Wine's own, in sechost.dll.
+ *
+ * It simulates: ChangeServiceConfig2W and QueryServiceConfig2W for recovery actions, whether they also follow a reported failure, and
+ * delayed automatic start. They are kept where Windows keeps them: in FailureActions, FailureActionsOnNonCrashFailures and
+ * DelayedAutostart of the service's registry key.
+ *
+ * It does not simulate: the reboot message and the command of recovery actions, nor that a crashed service is restarted.
+ */
+#include <windows.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME = 256, ACTIONS = 64 };
+
+/* Calls of Wine's libraries behind this one. It is linked with neither: its own exports have the same names. */
+#define CALL(library, function) ((__typeof__(&function))(void *)GetProcAddress(LoadLibraryW(library), #function))
+#define SERVICES L"sechost.dll"
+#define REGISTRY L"kernelbase.dll"
+
+/* The names of open services, for a handle does not tell. */
+struct service {
+    SC_HANDLE handle;
+    struct service *next;
+    WCHAR name[NAME + 1];
+};
+
+static struct service *services;
+static SRWLOCK lock = SRWLOCK_INIT;
+
+BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
+    (void)reserved;
+    if (reason == DLL_PROCESS_ATTACH) DisableThreadLibraryCalls(instance);
+    return TRUE;
+}
+
+static SC_HANDLE remember(SC_HANDLE handle, const WCHAR *name) {
+    DWORD error = GetLastError();
+    struct service *service = NULL;
+    if (handle != NULL && name != NULL && lstrlenW(name) <= NAME) service = malloc(sizeof *service);
+    if (service != NULL) {
+        service->handle = handle;
+        lstrcpyW(service->name, name);
+        AcquireSRWLockExclusive(&lock);
+        service->next = services;
+        services = service;
+        ReleaseSRWLockExclusive(&lock);
+    }
+    SetLastError(error);
+    return handle;
+}
+
+SC_HANDLE WINAPI lab_OpenServiceW(SC_HANDLE manager, const WCHAR *name, DWORD access) {
+    return remember(CALL(SERVICES, OpenServiceW)(manager, name, access), name);
+}
+
+SC_HANDLE WINAPI lab_CreateServiceW(SC_HANDLE manager, const WCHAR *name, const WCHAR *shown, DWORD access, DWORD type, DWORD start,
+                                    DWORD control, const WCHAR *path, const WCHAR *group, DWORD *tag, const WCHAR *dependencies,
+                                    const WCHAR *user, const WCHAR *password) {
+    return remember(CALL(SERVICES, CreateServiceW)(manager, name, shown, access, type, start, control, path, group, tag, dependencies,
+                                                   user, password),
+                    name);
+}
+
+BOOL WINAPI lab_CloseServiceHandle(SC_HANDLE handle) {
+    AcquireSRWLockExclusive(&lock);
+    for (struct service **at = &services; *at != NULL; at = &(*at)->next) {
+        struct service *service = *at;
+        if (service->handle != handle) continue;
+        *at = service->next;
+        free(service);
+        break;
+    }
+    ReleaseSRWLockExclusive(&lock);
+    return CALL(SERVICES, CloseServiceHandle)(handle);
+}
+
+/* open_key opens the registry key of an open service. */
+static LONG open_key(SC_HANDLE handle, REGSAM access, HKEY *key) {
+    WCHAR path[NAME + 64] = L"SYSTEM\\CurrentControlSet\\Services\\";
+    LONG result = ERROR_INVALID_HANDLE;
+    AcquireSRWLockShared(&lock);
+    for (struct service *service = services; service != NULL; service = service->next) {
+        if (service->handle != handle) continue;
+        lstrcatW(path, service->name);
+        result = ERROR_SUCCESS;
+        break;
+    }
+    ReleaseSRWLockShared(&lock);
+    return result != ERROR_SUCCESS ? result : CALL(REGISTRY, RegOpenKeyExW)(HKEY_LOCAL_MACHINE, path, 0, access, key);
+}
+
+static BOOL store(SC_HANDLE handle, const WCHAR *value, DWORD type, const void *data, DWORD size) {
+    HKEY key;
+    LONG result = open_key(handle, KEY_SET_VALUE, &key);
+    if (result == ERROR_SUCCESS) {
+        result = CALL(REGISTRY, RegSetValueExW)(key, value, 0, type, data, size);
+        CALL(REGISTRY, RegCloseKey)(key);
+    }
+    SetLastError(result);
+    return result == ERROR_SUCCESS;
+}
+
+/* load reads a value; one that is not there leaves the data as they are. */
+static BOOL load(SC_HANDLE handle, const WCHAR *value, void *data, DWORD *size) {
+    HKEY key;
+    LONG result = open_key(handle, KEY_QUERY_VALUE, &key);
+    if (result == ERROR_SUCCESS) {
+        result = CALL(REGISTRY, RegQueryValueExW)(key, value, NULL, NULL, data, size);
+        CALL(REGISTRY, RegCloseKey)(key);
+    }
+    if (result != ERROR_SUCCESS) *size = 0;
+    if (result == ERROR_FILE_NOT_FOUND) result = ERROR_SUCCESS;
+    SetLastError(result);
+    return result == ERROR_SUCCESS;
+}
+
+/* The value FailureActions: SERVICE_FAILURE_ACTIONS of a 32-bit process, with the actions behind it. */
+struct stored_actions {
+    DWORD reset_period, message, command, count, offset;
+    SC_ACTION actions[ACTIONS];
+};
+
+static BOOL change_actions(SC_HANDLE handle, const SERVICE_FAILURE_ACTIONSW *info) {
+    if (info->lpsaActions == NULL) return TRUE; /* no change */
+    if (info->cActions > ACTIONS) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    struct stored_actions stored = {.count = info->cActions, .offset = offsetof(struct stored_actions, actions)};
+    if (info->cActions > 0) stored.reset_period = info->dwResetPeriod;
+    DWORD size = info->cActions * sizeof *info->lpsaActions;
+    memcpy(stored.actions, info->lpsaActions, size);
+    return store(handle, L"FailureActions", REG_BINARY, &stored, stored.offset + size);
+}
+
+static BOOL enough(DWORD size, DWORD needed, DWORD *told) {
+    if (told != NULL) *told = needed;
+    if (size < needed) SetLastError(ERROR_INSUFFICIENT_BUFFER);
+    return size >= needed;
+}
+
+static BOOL query_actions(SC_HANDLE handle, SERVICE_FAILURE_ACTIONSW *info, DWORD size, DWORD *needed) {
+    struct stored_actions stored = {0};
+    DWORD length = sizeof stored;
+    if (!load(handle, L"FailureActions", &stored, &length)) return FALSE;
+    DWORD actions = stored.count * sizeof *info->lpsaActions;
+    if (length < offsetof(struct stored_actions, actions) || length - offsetof(struct stored_actions, actions) < actions) {
+        stored.count = actions = 0;
+    }
+    if (!enough(size, sizeof *info + actions, needed)) return FALSE;
+    memset(info, 0, sizeof *info);
+    info->dwResetPeriod = stored.reset_period;
+    info->cActions = stored.count;
+    if (stored.count > 0) info->lpsaActions = memcpy(info + 1, stored.actions, actions);
+    return TRUE;
+}
+
+/* flag is the value that a level with a single BOOL is kept in; NULL for other levels. */
+static const WCHAR *flag(DWORD level) {
+    switch (level) {
+    case SERVICE_CONFIG_DELAYED_AUTO_START_INFO: return L"DelayedAutostart";
+    case SERVICE_CONFIG_FAILURE_ACTIONS_FLAG: return L"FailureActionsOnNonCrashFailures";
+    }
+    return NULL;
+}
+
+BOOL WINAPI lab_ChangeServiceConfig2W(SC_HANDLE handle, DWORD level, void *info) {
+    if (level == SERVICE_CONFIG_FAILURE_ACTIONS) return change_actions(handle, info);
+    if (flag(level) != NULL) return store(handle, flag(level), REG_DWORD, info, sizeof(DWORD));
+    return CALL(SERVICES, ChangeServiceConfig2W)(handle, level, info);
+}
+
+BOOL WINAPI lab_QueryServiceConfig2W(SC_HANDLE handle, DWORD level, BYTE *buffer, DWORD size, DWORD *needed) {
+    if (level == SERVICE_CONFIG_FAILURE_ACTIONS) return query_actions(handle, (SERVICE_FAILURE_ACTIONSW *)buffer, size, needed);
+    if (flag(level) == NULL) return CALL(SERVICES, QueryServiceConfig2W)(handle, level, buffer, size, needed);
+    if (!enough(size, sizeof(DWORD), needed)) return FALSE;
+    DWORD length = sizeof(DWORD);
+    memset(buffer, 0, length);
+    return load(handle, flag(level), buffer, &length);
+}

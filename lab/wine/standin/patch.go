@@ -1,0 +1,141 @@
+package standin
+
+import (
+	"bytes"
+	"debug/pe"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Libraries that Wine's own are made to forward to.
+const (
+	ntfsLibrary     = "wmco-lab-ntfs"
+	servicesLibrary = "wmco-lab-services"
+)
+
+// forwards are the functions that Wine's libraries forward, once patched.
+var forwards = map[string][]string{
+	"kernel32.dll": {
+		"CreateSymbolicLinkW", "CreateFileW", "CreateDirectoryW", "GetFileAttributesW", "GetFileAttributesExW", "FindFirstFileW",
+		"GetFileInformationByHandle", "GetFileInformationByHandleEx", "DeviceIoControl", "DeleteFileW", "RemoveDirectoryW", "MoveFileExW",
+		"GetProcAddress",
+	},
+	"advapi32.dll": {
+		"GetSecurityInfo", "SetSecurityInfo",
+		"OpenServiceW", "CreateServiceW", "CloseServiceHandle", "ChangeServiceConfig2W", "QueryServiceConfig2W",
+	},
+}
+
+// target is the library that a function is forwarded to.
+func target(function string) string {
+	if strings.Contains(function, "Service") {
+		return servicesLibrary
+	}
+	return ntfsLibrary
+}
+
+// WineLibraries is where Debian's Wine has its libraries, below the root of a system.
+const WineLibraries = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
+
+// PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll, which adds
+// symbolic links and access lists, and to wmco-lab-services.dll, which keeps recovery actions. From then on every prefix must have the libraries of Build in System32: patch after the first
+// prefix was made. Patching twice changes nothing.
+func PatchWine(root string) error {
+	for name, functions := range forwards {
+		path := filepath.Join(root, WineLibraries, name)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("patch Wine's %s: %w", name, err)
+		}
+		if bytes.Contains(content, []byte(ntfsLibrary+".")) {
+			continue
+		}
+		if err := forward(content, functions); err != nil {
+			return fmt.Errorf("patch Wine's %s: %w", path, err)
+		}
+		if err := replace(path, content); err != nil {
+			return fmt.Errorf("patch Wine's %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// exports is the export directory of a library: offset is where the address rva lies in the file; room is what is free at its end.
+type exports struct {
+	content []byte
+	rva     uint32
+	size    uint32
+	offset  uint32
+	room    uint32
+}
+
+// forward turns exported functions into forwarders: addresses in the export directory that lead to a name instead of code. The names
+// go into the slack after the directory, by which the directory grows.
+func forward(content []byte, functions []string) error {
+	e, directory, err := findExports(content)
+	if err != nil {
+		return err
+	}
+	for _, function := range functions {
+		slot, err := e.slot(function)
+		if err != nil {
+			return err
+		}
+		target := append([]byte(target(function)+"."+function), 0)
+		if uint32(len(target)) > e.room {
+			return fmt.Errorf("there is no room for the forwarder of %s", function)
+		}
+		copy(content[e.offset+e.size:], target)
+		binary.LittleEndian.PutUint32(content[slot:], e.rva+e.size)
+		e.size += uint32(len(target))
+		e.room -= uint32(len(target))
+	}
+	binary.LittleEndian.PutUint32(content[directory+4:], e.size)
+	return nil
+}
+
+// findExports finds the export directory, and where in the file its entry of the data directory is.
+func findExports(content []byte) (e exports, directory uint32, err error) {
+	file, err := pe.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return e, 0, err
+	}
+	header, ok := file.OptionalHeader.(*pe.OptionalHeader64)
+	if !ok {
+		return e, 0, fmt.Errorf("it is no 64-bit library")
+	}
+	e = exports{content: content, rva: header.DataDirectory[0].VirtualAddress, size: header.DataDirectory[0].Size}
+	// The data directory follows the PE signature (4 bytes), the file header (20) and 112 bytes of the optional header.
+	directory = binary.LittleEndian.Uint32(content[0x3c:]) + 4 + 20 + 112
+	for _, section := range file.Sections {
+		if section.VirtualAddress != e.rva {
+			continue
+		}
+		e.offset = section.Offset
+		e.room = section.Size - e.size
+		if used := max(section.VirtualSize, e.size); used > e.size {
+			e.room = section.Size - used
+		}
+		return e, directory, nil
+	}
+	return e, 0, fmt.Errorf("its export directory has no section of its own")
+}
+
+// slot is where in the file the address of an exported function is.
+func (e exports) slot(function string) (uint32, error) {
+	at := func(rva uint32) uint32 { return rva - e.rva + e.offset }
+	word := func(offset uint32) uint32 { return binary.LittleEndian.Uint32(e.content[offset:]) }
+	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)), at(word(e.offset+36))
+	for i := range count {
+		name := e.content[at(word(names+4*i)):]
+		if end := bytes.IndexByte(name, 0); end < 0 || string(name[:end]) != function {
+			continue
+		}
+		ordinal := uint32(binary.LittleEndian.Uint16(e.content[ordinals+2*i:]))
+		return addresses + 4*ordinal, nil
+	}
+	return 0, fmt.Errorf("it exports no %s", function)
+}

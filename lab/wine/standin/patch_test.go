@@ -1,0 +1,99 @@
+package standin
+
+import (
+	"bytes"
+	"debug/pe"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// compile makes a small library that exports functions of these names.
+func compile(t *testing.T, path string, alignment int, functions ...string) {
+	t.Helper()
+	compiler, err := exec.LookPath(Compiler)
+	if err != nil {
+		t.Skipf("SKIPPED: no library to patch can be made: %v", ErrNoCompiler)
+	}
+	var source strings.Builder
+	for _, name := range functions {
+		source.WriteString("__declspec(dllexport) int " + name + "(void) { return 1; }\n")
+	}
+	file := filepath.Join(t.TempDir(), "a.c")
+	if err := os.WriteFile(file, []byte(source.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.CommandContext(t.Context(), compiler, "-shared", "-nostdlib", fmt.Sprintf("-Wl,--file-alignment,%d", alignment), "-e", "0", "-o", path, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+}
+
+func TestPatchWine(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, WineLibraries)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, functions := range forwards {
+		compile(t, filepath.Join(folder, name), page, append([]string{"Another", "ZwLast"}, functions...)...)
+	}
+	if err := PatchWine(root); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "kernel32.dll")
+	once, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("the functions lead to the library, and others do not", func(t *testing.T) {
+		for _, name := range append([]string{"Another"}, forwards["kernel32.dll"]...) {
+			target, forwarded := forwarder(t, once, name)
+			if name == "Another" == forwarded || forwarded && target != ntfsLibrary+"."+name {
+				t.Errorf("%s leads to %q (forwarded: %v)", name, target, forwarded)
+			}
+		}
+	})
+	t.Run("a second time changes nothing", func(t *testing.T) {
+		if err := PatchWine(root); err != nil {
+			t.Fatal(err)
+		}
+		twice, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Errorf("it differs; error %v", err)
+		}
+	})
+	t.Run("a library without the functions is refused", func(t *testing.T) {
+		compile(t, path, page, "Another")
+		if err := PatchWine(root); err == nil || !strings.Contains(err.Error(), "exports no") {
+			t.Errorf("got error %v", err)
+		}
+	})
+}
+
+// forwarder is where an exported function leads, when it leads to another library.
+func forwarder(t *testing.T, content []byte, function string) (target string, forwarded bool) {
+	t.Helper()
+	e, _, err := findExports(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot, err := e.slot(function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := pe.NewFile(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	directory := file.OptionalHeader.(*pe.OptionalHeader64).DataDirectory[0]
+	address := uint32(content[slot]) | uint32(content[slot+1])<<8 | uint32(content[slot+2])<<16 | uint32(content[slot+3])<<24
+	if address < directory.VirtualAddress || address >= directory.VirtualAddress+directory.Size {
+		return "", false
+	}
+	text := content[address-e.rva+e.offset:]
+	return string(text[:bytes.IndexByte(text, 0)]), true
+}

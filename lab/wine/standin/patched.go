@@ -1,0 +1,9 @@
+package standin
+
+import (
+	"maps"
+	"slices"
+)
+
+// PatchedLibraries are the file names in WineLibraries that PatchWine changes.
+func PatchedLibraries() []string { return slices.Sorted(maps.Keys(forwards)) }

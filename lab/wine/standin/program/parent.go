@@ -1,0 +1,24 @@
+//go:build windows
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// endWithParent ends the process when the launcher that started it ends: who kills an executable of the payload means its work.
+func endWithParent() error {
+	parent, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(os.Getppid()))
+	if err != nil {
+		return fmt.Errorf("watch the launcher: %w", err)
+	}
+	go func() {
+		if _, err := windows.WaitForSingleObject(parent, windows.INFINITE); err == nil {
+			os.Exit(1)
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,142 @@
+// Package standin builds what stands in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host Compute Network
+// API, the DISM API, the firewall's COM classes, symbolic links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file
+// says what it simulates and what it does not. What runs on them is shown on a stand-in and not proven.
+package standin
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Compiler is the C compiler, of Debian's package CompilerPackage.
+const (
+	Compiler        = "x86_64-w64-mingw32-gcc"
+	CompilerPackage = "gcc-mingw-w64-x86-64"
+)
+
+// importer makes import libraries. It comes with the compiler.
+const importer = "x86_64-w64-mingw32-dlltool"
+
+// ErrNoCompiler means that the compiler is not installed.
+var ErrNoCompiler = errors.New(Compiler + " is not installed: run apt-get install " + CompilerPackage)
+
+// System32 is where the libraries belong in a prefix.
+const System32 = `C:\windows\system32`
+
+//go:embed c
+var sources embed.FS
+
+// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features and the firewall's
+// rules of a fresh Windows Server.
+//
+//go:embed standin.reg
+var Registry []byte
+
+// library is one DLL: its sources (the first has its description) and the import libraries that it needs.
+type library struct {
+	name    string
+	sources []string
+	imports []string
+	// bare is a library without the C runtime, which takes from Windows what kernelbase.def names and the C functions of ntdll.dll.
+	bare bool
+}
+
+var libraries = []library{
+	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c", "computenetwork.def"}, []string{"ole32"}, false},
+	{"vmcompute.dll", []string{"vmcompute.c", "vmcompute.def"}, []string{"ole32"}, false},
+	{"dismapi.dll", []string{"dismapi.c", "features.c", "dismapi.def"}, nil, false},
+	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"}, []string{"ole32", "oleaut32", "uuid"}, false},
+	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
+	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"}, []string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
+}
+
+// launcher is built as the libraries are, but is a program.
+var launcher = library{name: Launcher, sources: []string{"launcher.c"}}
+
+// Libraries are the file names of the libraries, which go to System32. Wine has none of these names itself, so none needs an entry
+// in DllOverrides.
+func Libraries() []string {
+	names := make([]string, 0, len(libraries))
+	for _, l := range libraries {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same bytes. It fails with
+// ErrNoCompiler where there is none.
+func Build(ctx context.Context, directory string) error {
+	compiler, err := exec.LookPath(Compiler)
+	if err != nil {
+		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", ErrNoCompiler)
+	}
+	if directory, err = filepath.Abs(directory); err != nil {
+		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
+	}
+	work, err := os.MkdirTemp("", "wmco-standin-")
+	if err != nil {
+		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
+	}
+	defer os.RemoveAll(work)
+	if err := os.CopyFS(work, sources); err != nil {
+		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
+	}
+	for _, l := range append(slices.Clone(libraries), launcher) {
+		if err := l.build(ctx, compiler, filepath.Join(work, "c"), directory); err != nil {
+			return fmt.Errorf("build %s: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// build compiles in the folder of the sources, so that no path gets into the library.
+func (l library) build(ctx context.Context, compiler, work, directory string) error {
+	args := []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-Wl,--no-insert-timestamp", "-o", l.name}
+	if strings.HasSuffix(l.name, ".dll") {
+		args = append(args, "-shared")
+	}
+	if l.bare {
+		if err := run(ctx, work, importer, "-k", "-d", "kernelbase.def", "-l", "libkernelbase.a"); err != nil {
+			return err
+		}
+		args = append(args, "-nostdlib", "-Wl,-e,DllMain", "-L.")
+	}
+	args = append(args, l.sources...)
+	for _, name := range l.imports {
+		args = append(args, "-l"+name)
+	}
+	if err := run(ctx, work, compiler, args...); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(work, l.name))
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(directory, l.name), content)
+}
+
+func run(ctx context.Context, directory, program string, args ...string) error {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir = directory
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(program), err, output)
+	}
+	return nil
+}
+
+// replace writes a file in one step: a running host never loads half of a library.
+func replace(path string, content []byte) error {
+	draft := path + ".new"
+	if err := os.WriteFile(draft, content, fs.FileMode(0o755)); err != nil {
+		return err
+	}
+	return os.Rename(draft, path)
+}

@@ -1,0 +1,35 @@
+package winerig
+
+import (
+	"io"
+	"net"
+)
+
+// Forward gives each connection that a listener accepts a connection to a TCP address, until the listener is closed.
+func Forward(listener net.Listener, address string) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go pipe(conn, address)
+	}
+}
+
+// pipe copies both ways until either side ends.
+func pipe(near net.Conn, address string) {
+	defer near.Close()
+	far, err := net.Dial("tcp", address)
+	if err != nil {
+		return // the client sees its connection end
+	}
+	defer far.Close()
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1]) // a lost connection is the client's to see
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}
