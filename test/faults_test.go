@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +71,7 @@ const (
 )
 
 // faultCases name the limits by the constants that document them.
-func faultCases() []faultCase {
+func faultCases(agentBytes int64) []faultCase {
 	return []faultCase{
 		{fault: winhost.SlowBoot, parameters: &winhost.Parameters{Duration: 90 * time.Second}, step: fake.KindReboot, limit: remote.DefaultRebootLimit,
 			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, words: "restarts", next: "at most 15 minutes", heals: true},
@@ -88,7 +89,7 @@ func faultCases() []faultCase {
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
 			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "there is no room on drive C:", next: "Make room"},
 		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
-			parameters: &winhost.Parameters{Bytes: 6 << 20},
+			parameters: &winhost.Parameters{Bytes: agentBytes + 2<<20},
 			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},
 		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: agent.LimitServiceStart,
 			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},
@@ -107,7 +108,9 @@ func faultCases() []faultCase {
 
 //
 func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
-	cases := faultCases()
+	built, err := os.Stat(agentPath)
+	must(t, err)
+	cases := faultCases(built.Size())
 	for _, fault := range winhost.AllFaults() {
 		if !slices.ContainsFunc(cases, func(c faultCase) bool { return c.fault == fault }) {
 			t.Errorf("no case for the fault %s", fault)

@@ -44,13 +44,16 @@ func logTo(path string) {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
 }
 
+// agentPath is the agent, as make has built it.
+const agentPath = "../build/wicd.exe"
+
 // madePayload is the payload with the real agent in it, made once for all tests.
 var madePayload = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "wmco-test-payload-")
 	if err != nil {
 		return "", err
 	}
-	_, err = payload.Generate(dir, "../build/wicd.exe", "1.0.0-lab", payload.Options{})
+	_, err = payload.Generate(dir, agentPath, "1.0.0-lab", payload.Options{})
 	return dir, err
 })
 

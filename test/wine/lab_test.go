@@ -1,0 +1,247 @@
+// Package wine proves end to end what only Windows' own interfaces can show, with the unmodified wicd.exe on hosts made of Wine: the
+// real control plane with the rights of deploy/, a real service control manager, registry, process table and file system. What Wine
+// lacks stands in: see lab/wine/standin.
+package wine_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+	"github.com/windows-machine-config/wmco/lab/winerig"
+)
+
+const (
+	apiName = "api-int.lab.example.com"
+	apiPort = "6443"
+	// limit is how long a host may take to become a node, to be repaired or to be given back, on a busy machine.
+	limit = 5 * time.Minute
+)
+
+// gateway is this machine's end of the line to all hosts.
+var gateway = netip.MustParseAddr("10.89.255.254")
+
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://" + apiName + ":" + apiPort})
+
+func TestMain(m *testing.M) {
+	logTo(os.Getenv("OPERATOR_LOG"))
+	code := shared.Main(m)
+	if dir, err := scratch(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
+func logTo(path string) {
+	if path == "" {
+		ctrl.SetLogger(logr.Discard())
+		return
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
+}
+
+var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "wmco-wine-test-") })
+
+// kit is what all hosts are made of.
+var kit = sync.OnceValues(func() (*winerig.Kit, error) {
+	dir, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	return winerig.Prepare(context.Background(), "", filepath.Join(dir, "node.exe"))
+})
+
+// administrator is the program of folder administrator, and administratorPath is where hosts have it.
+var administrator = sync.OnceValues(func() (string, error) {
+	dir, err := scratch()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "administrator.exe")
+	return path, build(path, "./administrator")
+})
+
+const administratorPath = `C:\ProgramData\wmco-lab\administrator.exe`
+
+// agent builds the agent with a version of its own.
+func agent(version string) (string, error) {
+	dir, err := scratch()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "wicd-"+version+".exe")
+	return path, build(path, payload.AgentPackage, "-X main.version="+version)
+}
+
+// build cross-compiles a program as the Makefile does.
+func build(path, pkg string, ldflags ...string) error {
+	flags := "-s -w"
+	for _, flag := range ldflags {
+		flags += " " + flag
+	}
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", flags, "-o", path, pkg)
+	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", pkg, err, output)
+	}
+	return nil
+}
+
+// payloadOf makes the payload of a version of the operator.
+func payloadOf(t *testing.T, version string, options payload.Options) string {
+	t.Helper()
+	k, err := kit()
+	must(t, err)
+	wicd, err := agent(version)
+	must(t, err)
+	dir := t.TempDir()
+	must(t, k.Payload(dir, wicd, version, options))
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// payloadOptions are those of the stand-ins.
+var payloadOptions payload.Options
+
+// lab is a cluster with Wine hosts and an installed operator, which does not run yet.
+type lab struct {
+	*rig.Rig
+	*testing.T
+	hosts []*wine.Host
+}
+
+// addresses counts the hosts of all tests: what a test leaves in the cluster is not to be taken for another's.
+var addresses atomic.Int32
+
+// newLab makes hosts with these computer names, which no other test has.
+func newLab(t *testing.T, names ...string) *lab {
+	t.Helper()
+	if err := wine.Available(); err != nil {
+		t.Skipf("SKIPPED: end to end under Wine: %v", err)
+	}
+	r, err := rig.New(t.Context(), rig.Options{
+		Cluster: shared.Cluster(t), Network: rig.RealNetwork{}, PayloadDir: payloadOf(t, "1.0.0-lab", payloadOptions), Log: ctrl.Log,
+	})
+	must(t, err)
+	l := &lab{Rig: r, T: t}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	for _, name := range names {
+		l.addHost(name, netip.AddrFrom4([4]byte{10, 89, 0, byte(addresses.Add(1))}))
+	}
+	forward(t, netip.MustParseAddrPort(gateway.String()+":"+apiPort).String(), r.Config.Host)
+	_, err = r.InstallOperator(t.Context(), "")
+	must(t, err)
+	must(t, r.CreateKey(t.Context()))
+	return l
+}
+
+func (l *lab) addHost(name string, address netip.Addr) {
+	l.Helper()
+	k, err := kit()
+	must(l.T, err)
+	tool, err := administrator()
+	must(l.T, err)
+	h, err := k.AddHost(l.Context(), l.Rig, wine.Options{
+		Name: name, Address: address, Gateway: gateway, Names: map[string]netip.Addr{apiName: gateway},
+		Files: map[string]string{administratorPath: tool},
+	})
+	must(l.T, err)
+	l.Cleanup(func() {
+		if l.Failed() {
+			l.Logf("host %s: %s", name, report(h))
+		}
+		if err := h.Close(); err != nil {
+			l.Error(err)
+		}
+	})
+	l.hosts = append(l.hosts, h)
+}
+
+// run starts the operator.
+func (l *lab) run() *rig.Operator {
+	l.Helper()
+	o, err := l.RunOperator()
+	must(l.T, err)
+	return o
+}
+
+// list writes the hosts into windows-instances; none empties it.
+func (l *lab) list(hosts ...*wine.Host) {
+	l.Helper()
+	entries := map[string]string{}
+	for _, h := range hosts {
+		entries[address(h)] = "username=Administrator"
+	}
+	must(l.T, l.SetInstances(l.Context(), entries))
+}
+
+// await waits until the instance of a host, which may be nil, is as the condition wants it.
+func (l *lab) await(h *wine.Host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	must(l.T, l.WaitFor(ctx, h.Name()+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var list v1alpha1.WindowsInstanceList
+		if err := reader.List(ctx, &list); err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if list.Items[i].Spec.Address == address(h) {
+				return condition(&list.Items[i]), nil
+			}
+		}
+		return condition(nil), nil
+	}))
+}
+
+func (l *lab) awaitReady(h *wine.Host) {
+	l.Helper()
+	l.await(h, "to be Ready", rig.IsReady)
+}
+
+func (l *lab) awaitGone(h *wine.Host) {
+	l.Helper()
+	l.await(h, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+}
+
+// node reads a host's Node.
+func (l *lab) nodeOf(h *wine.Host) *corev1.Node {
+	l.Helper()
+	n := &corev1.Node{}
+	must(l.T, l.Client.Get(l.Context(), client.ObjectKey{Name: nodeName(h)}, n))
+	return n
+}

@@ -1,0 +1,114 @@
+package wine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+//
+func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
+	l := newLab(t, "WIN-ONE")
+	h := l.hosts[0]
+	before := snapshotOf(t, h)
+	l.run()
+	l.list(h)
+	l.awaitReady(h)
+
+	t.Run("its node carries the names that administrators know", func(t *testing.T) {
+		n := l.nodeOf(h)
+		for label, want := range map[string]string{
+			v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true", corev1.LabelOSStable: "windows",
+		} {
+			if got, ok := n.Labels[label]; !ok || got != want {
+				t.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)
+			}
+		}
+		if got := n.Annotations[v1alpha1.AnnotationVersion]; got != "1.0.0-lab" {
+			t.Errorf("the version annotation is %q", got)
+		}
+	})
+	t.Run("it was restarted once, for the Containers feature", func(t *testing.T) {
+		if got := h.Boots(); got != 2 {
+			t.Errorf("%d boots, want 2", got)
+		}
+	})
+	t.Run("no PowerShell and no other program of Windows was needed", func(t *testing.T) {
+		refused, err := h.Refused()
+		must(t, err)
+		if len(refused) > 0 {
+			t.Errorf("%q", refused)
+		}
+	})
+	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
+
+	l.list()
+	l.awaitGone(h)
+	t.Run("it is as it was before", func(t *testing.T) {
+		if diff := cmp.Diff(before, snapshotOf(t, h)); diff != "" {
+			t.Errorf("(-before +after):\n%s", diff)
+		}
+	})
+}
+
+// the operator ends at three moments of the first configuration, and the next one goes on.
+func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
+	l := newLab(t, "WIN-TWO")
+	h := l.hosts[0]
+	l.list(h)
+	for _, step := range []string{"SendPayload", "InstallRelease", "StartService"} {
+		operator := l.run()
+		l.await(h, "to be at "+step, func(instance *v1alpha1.WindowsInstance) bool {
+			return instance != nil && (instance.Status.Step != nil && strings.HasPrefix(instance.Status.Step.Name, step) || instance.Status.Version != "")
+		})
+		operator.Kill()
+	}
+	l.run()
+	l.awaitReady(h)
+}
+
+// the present agent runs, so its file cannot be overwritten; the new one lies beside it.
+func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
+	l := newLab(t, "WIN-THREE")
+	h := l.hosts[0]
+	first := l.run()
+	l.list(h)
+	l.awaitReady(h)
+	before := commandLine(t, h, nodespec.ServiceAgent)
+	must(t, first.Stop())
+
+	l.upgrade("2.0.0-lab")
+	l.await(h, "to be of the new version", func(instance *v1alpha1.WindowsInstance) bool {
+		return instance != nil && instance.Status.Version == "2.0.0-lab"
+	})
+	l.awaitReady(h)
+	after := commandLine(t, h, nodespec.ServiceAgent)
+	if before == after {
+		t.Errorf("the service still runs %s", after)
+	}
+	deadline := time.Now().Add(limit)
+	for programs(t, h) != 1 && time.Now().Before(deadline) {
+		time.Sleep(time.Second) // the former agent's folder goes with the next apply or look of the service
+	}
+	if n := programs(t, h); n != 1 {
+		t.Errorf("%d agents lie on the host, want the new one", n)
+	}
+}
+
+//
+func TestAHostThatLosesPowerWhileTheAgentIsAtWorkBecomesANode(t *testing.T) {
+	l := newLab(t, "WIN-FOUR")
+	h := l.hosts[0]
+	l.run()
+	l.list(h)
+	eventually(t, func() bool { return exists(t, h, nodespec.ReleasesRoot) })
+	must(t, h.Stop(t.Context()))
+	must(t, h.Start(t.Context()))
+	l.awaitReady(h)
+}
