@@ -1,17 +1,22 @@
-# `make help` lists what can be made. Nothing here needs more than Go, make, git and bash; nothing needs root.
+# `make help` lists what can be made. Nothing here needs more than Go, make, git and bash; only HOST=wine needs root.
 
 SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS     += --no-builtin-rules
 
-# The demo: how many test hosts, of which kind, and whether to leave once all are Ready. Set on the command line only: HOST
-# is a variable that some shells export.
+# The demo: how many test hosts, of which kind (fake: simulated, wine: Wine, for which it must be root), and whether to leave once all
+# are Ready. Set on the command line only: HOST is a variable that some shells export.
 HOSTS := 2
 HOST  := fake
 ONCE  :=
-ifneq ($(HOST),fake)
-$(error HOST=$(HOST) is not a kind of test host; the only one is HOST=fake)
+ifeq ($(filter fake wine,$(HOST)),)
+$(error HOST=$(HOST) is not a kind of test host; there are HOST=fake and HOST=wine)
+endif
+ifeq ($(HOST) $(filter demo,$(MAKECMDGOALS)),wine demo)
+ifneq ($(shell id -u),0)
+$(error HOST=wine needs root, for chroot, mounts and network devices of its own: run it as root, or take HOST=fake)
+endif
 endif
 
 # The operator's version, as nodes and WindowsInstances show it.
@@ -43,13 +48,13 @@ KUBECTL := $(if $(shell command -v kubectl),,build/kubectl)
 
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 ##### Run
 
 .PHONY: demo
-demo: build $(KUBECTL) ## Boot a real control plane, the operator and test hosts. HOSTS=2, ONCE=1 leaves when all are Ready.
-	@exec build/lab demo --hosts $(HOSTS) $(if $(ONCE),--once)
+demo: build $(KUBECTL) ## Boot a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine, ONCE=1 leaves when all are Ready.
+	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once)
 
 .PHONY: bench
 bench: build ## Measure connections, bytes, steps and times in the lab, and compare them with the budgets.
@@ -92,7 +97,29 @@ $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@echo "building $@ (some minutes on two cores when cold)"
 	@hack/build-with-progress tools $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
+##### The payload: what runs on Windows nodes. docs/payload.md says more.
+
+# Components to build (all, if none is named), the list of those that are no Go modules, folders of earlier payloads to make patches from,
+# and a chroot with Wine in which executables are asked for their version: the one of the lab's Wine hosts, if there is one.
+COMPONENTS :=
+EXTERNAL   :=
+PREVIOUS   :=
+export WINE_ROOT  ?= $(firstword $(wildcard build/wine/root-????????????))
+export WINE_STATE ?= build/payload-wine
+
+.PHONY: payload
+payload: build/wicd.exe ## Build what runs on Windows nodes. COMPONENTS="kubelet cni", EXTERNAL=list.yaml, PREVIOUS=folder.
+	@go run ./hack/payload -version "$(VERSION)" -components "$(COMPONENTS)" -external "$(EXTERNAL)" -previous "$(PREVIOUS)"
+
+.PHONY: payload-reproducible
+payload-reproducible: ## Build the payload's executables twice, in two places, and compare. COMPONENTS=cni
+	@go run ./hack/payload -reproducible -components "$(COMPONENTS)"
+
 ##### Prove
+
+# The packages with files for Windows.
+WINDOWS_PACKAGES := ./cmd/wicd/... ./internal/agent/winservice/... ./internal/host/... ./lab/wine/internal/... ./lab/wine/refuse/... \
+	./lab/wine/sshd/... ./lab/wine/standin/... ./test/wine/administrator/...
 
 .PHONY: test
 test: build ## Run all tests, with the race detector where a C compiler is found.
@@ -108,25 +135,27 @@ check: ## Check generated files, format, vet and documents: verify without lint.
 	  [[ -z "$$unformatted" ]] || { printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; }
 	@echo "go vet"
 	@CGO_ENABLED=0 go vet ./...
-	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./cmd/wicd/... ./internal/host/...
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet $(WINDOWS_PACKAGES)
 	@cd $(CONTROL_PLANE) && CGO_ENABLED=0 go vet ./...
 	@go run ./hack/requirements -check
+	@go run ./hack/verified -check
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint at its pinned version (its first build takes minutes).
 	@echo "golangci-lint"
-	@CGO_ENABLED=0 $(GOLANGCI_LINT) run ./...
-	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GOLANGCI_LINT) run ./cmd/wicd/... ./internal/host/...
+	@CGO_ENABLED=0 $(GOLANGCI_LINT) run --allow-serial-runners ./...
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GOLANGCI_LINT) run --allow-serial-runners $(WINDOWS_PACKAGES)
 
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the tests column of docs/requirements.md.
+generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the tests column of docs/requirements.md, the table of docs/verified.md.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
 	  paths=./internal/controller/... paths=./cmd/wmco/... output:rbac:dir=deploy/rbac
 	@go run ./hack/requirements
+	@go run ./hack/verified
 
 .PHONY: fmt
 fmt: ## Format all Go code.
