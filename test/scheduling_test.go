@@ -1,0 +1,80 @@
+package test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+//
+func TestPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	mend := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
+	pod := windowsPod("default")
+	if err := r.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)); err != nil {
+			t.Error(err)
+		}
+	})
+	run(t, r)
+	list(t, r)
+	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, "ServiceFailed") {
+		t.Fatal("the fault is not told")
+	}
+
+	n := node(t, r, "instance-1")
+	if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady }) {
+		t.Errorf("the node's taints are %+v", n.Spec.Taints)
+	}
+	if version, there := n.Annotations[v1alpha1.AnnotationVersion]; there {
+		t.Errorf("a node whose set-up has failed says that it is of version %q", version)
+	}
+	podIs(t, r, pod, "not to be scheduled", func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		})
+	})
+
+	mend()
+	ready(t, r)
+	podIs(t, r, pod, "to run", func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == "instance-1" && p.Status.Phase == corev1.PodRunning
+	})
+}
+
+// windowsPod is a pod as users write it for Windows nodes.
+func windowsPod(namespace string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "windows-"},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+			Tolerations:  []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+			Containers:   []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+		},
+	}
+}
+
+// podIs waits until a pod is as the condition wants it.
+func podIs(t *testing.T, r *rig.Rig, pod *corev1.Pod, what string, condition func(*corev1.Pod) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "the pod "+what, &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &corev1.Pod{}
+		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), p)
+		return err == nil && condition(p), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
