@@ -46,10 +46,12 @@ type demoOptions struct {
 	limit    time.Duration
 	log      string
 	programs programs
+	// wineHosts says why this machine can have no Wine hosts; nil when it can.
+	wineHosts func() error
 }
 
 func newDemoCommand() *cobra.Command {
-	o := demoOptions{}
+	o := demoOptions{wineHosts: wine.Available}
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Boot a control plane, install the operator, and make simulated Windows hosts, or Wine hosts, nodes",
@@ -75,7 +77,7 @@ func (o *demoOptions) complete() error {
 	switch o.host {
 	case hostFake:
 	case hostWine:
-		if err := wine.Available(); err != nil {
+		if err := o.wineHosts(); err != nil {
 			return err
 		}
 	default:
