@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,28 +204,34 @@ func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, err
 	return info, nil
 }
 
-// makeFolders makes a folder with all above it. The drive's root is always there.
+// makeFolders makes a folder with all above it. The drive's root is always there. All are asked for at the same time, again as long as
+// that brings one more: a server that answers in turn has then made them after one round trip, and any after as many as there are folders.
 func makeFolders(s *fileSession, folder string) error {
-	if strings.Count(folder, "/") < 2 {
-		return nil
+	var folders []string // the deepest last
+	for f := folder; strings.Count(f, "/") >= 2; f = path.Dir(f) {
+		folders = append([]string{f}, folders...)
 	}
-	info, err := s.Stat(folder)
-	if err == nil {
-		if !info.IsDir() {
-			return fmt.Errorf("%s is a file where a folder must be", windowsPath(folder))
+	errs := make([]error, len(folders))
+	for range folders {
+		var group sync.WaitGroup
+		for i, f := range folders {
+			group.Go(func() { errs[i] = s.Mkdir(f) })
 		}
-		return nil
+		group.Wait()
+		if errs[len(errs)-1] == nil {
+			return nil
+		}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := makeFolders(s, path.Dir(folder)); err != nil {
-		return err
-	}
-	if err := s.Mkdir(folder); err != nil {
-		// Another one may have made it just now.
-		if info, statErr := s.Stat(folder); statErr != nil || !info.IsDir() {
+	// Servers do not say of a folder that it is there already.
+	for i, f := range folders {
+		info, err := s.Stat(f)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return cmp.Or(errs[i], err)
+		case err != nil:
 			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is a file where a folder must be", windowsPath(f))
 		}
 	}
 	return nil

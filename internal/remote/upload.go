@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/pkg/sftp"
 )
@@ -134,12 +135,13 @@ func (u *upload) restart() (err error) {
 }
 
 func (u *upload) run(s *fileSession) error {
-	if err := u.prepare(s); err != nil {
-		return err
+	file, err := u.open(s)
+	if err == nil {
+		err = u.write(s, file)
 	}
-	if err := u.write(s); err != nil {
+	if err != nil {
 		// What nobody waits for any more is gone on with later.
-		if !s.ended() && (u.resume == nil || u.source.ctx.Err() == nil) {
+		if file != nil && !s.ended() && (u.resume == nil || u.source.ctx.Err() == nil) {
 			// It takes room, perhaps the last. If this fails too, the next upload clears up.
 			_ = s.Remove(u.partial)
 		}
@@ -149,86 +151,120 @@ func (u *upload) run(s *fileSession) error {
 	return u.place(s)
 }
 
-// prepare makes the folder, and clears it of leftovers when it was there.
-func (u *upload) prepare(s *fileSession) error {
-	folder := path.Dir(u.target)
-	entries, err := s.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return makeFolders(s, folder)
+// open opens the temporary file where the upload begins, makes its folder, and clears that of leftovers when it was there. What needs no
+// answer of the other is asked for at the same time: a host may be far.
+func (u *upload) open(s *fileSession) (*sftp.File, error) {
+	folder, flags := path.Dir(u.target), os.O_WRONLY|os.O_CREATE
+	if u.resume == nil {
+		flags |= os.O_TRUNC
 	}
+	var entries []fs.FileInfo
+	var before fs.FileInfo // what an upload before has left to go on with
+	var file *sftp.File
+	var listErr, statErr, err error
+	atOnce(
+		func() { entries, listErr = s.ReadDir(folder) },
+		func() {
+			if u.resume != nil {
+				before, statErr = s.Stat(u.partial)
+			}
+		},
+		func() { file, err = s.OpenFile(u.partial, flags) },
+	)
+	if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(listErr, fs.ErrNotExist)) {
+		entries, listErr, before, statErr = nil, nil, nil, nil
+		if err := makeFolders(s, folder); err != nil {
+			return nil, err
+		}
+		file, err = s.OpenFile(u.partial, flags)
+	}
+	u.writing = true
 	if err != nil {
-		return err
+		u.barred = u.resume != nil
+		return nil, err
 	}
+	if errors.Is(statErr, fs.ErrNotExist) {
+		before, statErr = nil, nil
+	}
+	if err := errors.Join(listErr, statErr); err != nil {
+		return file, errors.Join(err, file.Close())
+	}
+	u.clear(s, entries)
+	return u.begin(s, file, before)
+}
+
+// atOnce does all at the same time, and returns when all are done.
+func atOnce(work ...func()) {
+	var group sync.WaitGroup
+	for _, do := range work {
+		group.Go(do)
+	}
+	group.Wait()
+}
+
+// clear removes what earlier uploads have left in the folder.
+func (u *upload) clear(s *fileSession, entries []fs.FileInfo) {
 	leftover := strings.ToLower(path.Base(u.target) + partialSuffix)
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name())
 		stale := strings.HasPrefix(name, leftover) || u.resume != nil && strings.HasSuffix(name, resumeSuffix)
 		if stale && !strings.EqualFold(name, path.Base(u.partial)) {
 			// One that is still open cannot be removed and does no harm.
-			_ = s.Remove(path.Join(folder, entry.Name()))
+			_ = s.Remove(path.Join(path.Dir(u.target), entry.Name()))
 		}
+	}
+}
+
+// begin goes to where the upload begins in a file of which an upload before has left something, or nothing.
+func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sftp.File, error) {
+	if before == nil || before.Size() == 0 && before.Mode().IsRegular() {
+		return file, nil
+	}
+	if !before.Mode().IsRegular() || before.Size() > u.source.size {
+		// No beginning of this file.
+		if err := file.Close(); err != nil {
+			return file, err
+		}
+		return s.OpenFile(u.partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	}
+	offset := max(before.Size()-holes, 0)
+	_, err := u.resume.Seek(offset, io.SeekStart)
+	if err == nil {
+		_, err = file.Seek(offset, io.SeekStart)
+	}
+	if err != nil {
+		return file, errors.Join(err, file.Close())
+	}
+	u.source.read = offset
+	return file, nil
+}
+
+// write sends the content and checks that all of it has arrived. Servers that answer in turn tell the size after they have closed the file;
+// of others it is asked again, for Windows may tell an old size of an open file.
+func (u *upload) write(s *fileSession, file *sftp.File) error {
+	_, err := file.ReadFromWithConcurrency(u.source, packetsUnderWay)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	var info fs.FileInfo
+	var closeErr error
+	atOnce(func() { closeErr = file.Close() }, func() { info, err = s.Stat(u.partial) })
+	if closeErr != nil {
+		return closeErr
+	}
+	if err != nil || info.Size() != u.source.size {
+		if info, err = s.Stat(u.partial); err != nil {
+			return err
+		}
+	}
+	if info.Size() != u.source.size {
+		return fmt.Errorf("it arrived with %d of %d bytes", info.Size(), u.source.size)
 	}
 	return nil
 }
 
-func (u *upload) write(s *fileSession) error {
-	u.writing = true
-	offset, err := u.offset(s)
-	if err != nil {
-		return err
-	}
-	flags := os.O_WRONLY | os.O_CREATE
-	if offset == 0 {
-		flags |= os.O_TRUNC
-	}
-	file, err := s.OpenFile(u.partial, flags)
-	if err != nil {
-		u.barred = u.resume != nil
-		return err
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	_, err = file.ReadFromWithConcurrency(u.source, packetsUnderWay)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	return err
-}
-
-// offset is where the upload begins.
-func (u *upload) offset(s *fileSession) (int64, error) {
-	if u.resume == nil {
-		return 0, nil
-	}
-	info, err := s.Stat(u.partial)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	offset := max(info.Size()-holes, 0)
-	if !info.Mode().IsRegular() || info.Size() > u.source.size {
-		offset = 0
-	}
-	if _, err := u.resume.Seek(offset, io.SeekStart); err != nil {
-		return 0, err
-	}
-	u.source.read = offset
-	return offset, nil
-}
-
-// place checks the size and gives the file its name. Servers differ in whether a rename replaces a file.
+// place gives the file its name. Servers differ in whether a rename replaces a file.
 func (u *upload) place(s *fileSession) error {
-	info, err := s.Stat(u.partial)
-	if err != nil {
-		return err
-	}
-	if info.Size() != u.source.size {
-		_ = s.Remove(u.partial)
-		return fmt.Errorf("it arrived with %d of %d bytes", info.Size(), u.source.size)
-	}
 	if s.Rename(u.partial, u.target) == nil {
 		return nil
 	}

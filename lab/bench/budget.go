@@ -27,16 +27,17 @@ type Line struct {
 
 // Budgets.
 const (
-	maxConnections  = 2
-	maxExecs        = 8
-	maxSFTPSessions = 1
-	maxReboots      = 1
-	maxWirePercent  = 25
-	maxOwnSeconds   = 3
-	maxTenSeconds   = 10
-	maxFiftySeconds = 60
-	maxAddedSeconds = 10
-	maxPatchPercent = 10
+	maxConnections     = 2
+	maxExecs           = 8
+	maxSFTPSessions    = 1
+	maxReboots         = 1
+	maxWirePercent     = 25
+	maxOwnSeconds      = 3
+	maxTransferSeconds = 3
+	maxTenSeconds      = 10
+	maxFiftySeconds    = 60
+	maxAddedSeconds    = 10
+	maxPatchPercent    = 10
 
 	// distant is the round trip at which the time that is added by us has a budget.
 	distant = 50 * time.Millisecond
@@ -180,12 +181,27 @@ func timeLines(r Result) []Line {
 	ten, hasTen := r.join(10, 0)
 	fifty, hasFifty := r.join(50, 0)
 	far, hasFar := r.join(1, distant)
-	return []Line{
+	archive, hasArchive := r.archiveSeconds()
+	lines := []Line{
 		duration("1 host that costs nothing", "ConfigMap to Ready", one.Seconds, maxOwnSeconds, hasOne),
 		duration("10 hosts that cost nothing", "ConfigMap to all Ready", ten.Seconds, maxTenSeconds, hasTen),
 		duration("50 hosts that cost nothing", "ConfigMap to all Ready", fifty.Seconds, maxFiftySeconds, hasFifty),
 		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds, maxAddedSeconds, hasOne && hasFar),
 	}
+	if hasArchive {
+		lines = append(lines, duration("the real payload, 50 ms round trip", "transfer of its archive", archive, maxTransferSeconds, true))
+	}
+	return lines
+}
+
+// archiveSeconds is how long the real payload's archive takes to a distant host.
+func (r Result) archiveSeconds() (float64, bool) {
+	for _, t := range r.Transfers {
+		if r.Real && t.RoundTrip == distant {
+			return t.ArchiveSeconds, true
+		}
+	}
+	return 0, false
 }
 
 // join finds a run by its parameters.

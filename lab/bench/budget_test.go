@@ -22,7 +22,7 @@ func good() Result {
 			// What a restarted operator writes and what the hosts do by themselves has no budget.
 			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
 		},
-		Transfers: []Transfer{{RoundTrip: distant, PlainSeconds: 30, OwnSeconds: 2}},
+		Transfers: []Transfer{{RoundTrip: distant, PlainSeconds: 30, AgentSeconds: 0.5, ArchiveSeconds: 1.5}},
 	}
 }
 

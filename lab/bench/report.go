@@ -108,7 +108,7 @@ func quietTable(r Result) string {
 }
 
 func transferTable(r Result) string {
-	rows := [][]string{{"round trip", "plain", "ours", "ratio", "bytes, plain", "bytes, ours"}}
+	rows := [][]string{{"round trip", "plain", "agent", "archive", "ratio", "bytes, plain", "bytes, ours"}}
 	what := "The payload is of stand-ins."
 	if r.Real {
 		what = fmt.Sprintf("The payload is the real one of `make payload`: %d files, %s, packed %s without the agent.",
@@ -120,16 +120,16 @@ func transferTable(r Result) string {
 		if about = ""; t.PlainPart > 0 && t.PlainPart < 1 {
 			about = "≈ " // extrapolated
 		}
-		if t.OwnSeconds > 0 {
-			ratio = fmt.Sprintf("%.1f", t.PlainSeconds/t.OwnSeconds)
+		if t.OwnSeconds() > 0 {
+			ratio = fmt.Sprintf("%.1f", t.PlainSeconds/t.OwnSeconds())
 		}
 		rows = append(rows, []string{
-			milliseconds(t.RoundTrip), about + fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.OwnSeconds), ratio,
+			milliseconds(t.RoundTrip), about + fmt.Sprintf("%.2f s", t.PlainSeconds), fmt.Sprintf("%.2f s", t.AgentSeconds), fmt.Sprintf("%.2f s", t.ArchiveSeconds), ratio,
 			about + megabytes(t.PlainBytes), megabytes(t.OwnBytes),
 		})
 	}
-	return "\n## The same payload in two ways\n\n" + what + " Plain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent and the packed " +
-		"archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
+	return "\n## The same payload in two ways\n\n" + what + " Plain is SFTP of the raw files one after the other, 32 KiB for each round trip. Ours is the agent as it is, and " +
+		"then all the others in one packed archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
 }
 
 // table is a Markdown table; the first row is its head.

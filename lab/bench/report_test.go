@@ -22,7 +22,7 @@ func TestReport(t *testing.T) {
 			"| first configuration, worst host of all runs | execs | 8 | ≤ 8 | kept |",
 			"| 50 | 0 ms | 59.9 s |", "| 1 | 50 ms | 12.8 s |",
 			"3; 1 × patch nodes; 2 × patch windowsinstances/status |",
-			"packed (22.2 %)", "| 50 ms | 30.00 s | 2.00 s | 15.0 |", "## What is not measured",
+			"packed (22.2 %)", "| 50 ms | 30.00 s | 0.50 s | 1.50 s | 15.0 |", "## What is not measured",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the report does not say %q:\n%s", want, text)

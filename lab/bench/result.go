@@ -126,12 +126,17 @@ type Patch struct {
 // Transfer compares two ways to bring the same payload to one host, from login to the last byte.
 type Transfer struct {
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
-	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip; OwnSeconds is the agent and the archive.
-	PlainSeconds float64 `json:"plainSeconds"`
-	OwnSeconds   float64 `json:"ownSeconds"`
-	PlainBytes   int64   `json:"plainBytes"` // received by the host
+	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip. In our way the agent comes first, as it is, and
+	// then all the others in an archive.
+	PlainSeconds   float64 `json:"plainSeconds"`
+	AgentSeconds   float64 `json:"agentSeconds"`
+	ArchiveSeconds float64 `json:"archiveSeconds"`
+	PlainBytes     int64   `json:"plainBytes"` // received by the host
 	// PlainPart is the share of the files that plain was measured with, when that would take too long with all; 1 for all. Its seconds
 	// and bytes are extrapolated: each packet waits for the one before.
 	PlainPart float64 `json:"plainPart"`
 	OwnBytes  int64   `json:"ownBytes"`
 }
+
+// OwnSeconds is how long our way takes.
+func (t Transfer) OwnSeconds() float64 { return t.AgentSeconds + t.ArchiveSeconds }

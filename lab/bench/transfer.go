@@ -103,16 +103,12 @@ func (r *receiver) measure(send func() error) (seconds float64, received int64, 
 // transfer brings the same goods to two equal hosts, in the plain way and in the product's.
 func transfer(ctx context.Context, clock clock.WithTicker, roundTrip time.Duration, g goods) (Transfer, error) {
 	t := Transfer{RoundTrip: roundTrip, PlainPart: plainPart(g, roundTrip)}
-	for _, way := range []struct {
-		send    func(context.Context, *receiver, goods) (float64, int64, error)
-		seconds *float64
-		bytes   *int64
-	}{{plainly, &t.PlainSeconds, &t.PlainBytes}, {asTheOperator, &t.OwnSeconds, &t.OwnBytes}} {
+	for _, send := range []func(context.Context, *receiver, goods, *Transfer) error{plainly, asTheOperator} {
 		r, err := startReceiver(ctx, clock, roundTrip)
 		if err != nil {
 			return t, err
 		}
-		*way.seconds, *way.bytes, err = way.send(ctx, r, g)
+		err = send(ctx, r, g, &t)
 		r.close()
 		if err != nil {
 			return t, fmt.Errorf("transfer at %s round trip: %w", roundTrip, err)
@@ -138,28 +134,35 @@ func plainPart(g goods, roundTrip time.Duration) float64 {
 	return 1
 }
 
-// asTheOperator sends the agent and the archive with the product's own client.
-func asTheOperator(ctx context.Context, r *receiver, g goods) (float64, int64, error) {
+// asTheOperator sends the agent, and then the archive, with the product's own client.
+func asTheOperator(ctx context.Context, r *receiver, g goods, t *Transfer) error {
 	dial := &remote.Dialer{Dial: r.network.DialContext, Clock: r.clock}
 	connection, err := dial.Connect(ctx, remote.Target{Instance: "receiver", Address: transferAddress, User: transferUser, Key: r.key})
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer connection.Close()
-	return r.measure(func() error {
+	var agentBytes, archiveBytes int64
+	t.AgentSeconds, agentBytes, err = r.measure(func() error {
 		agent := remote.Agent{SHA256: g.agent.SHA256, Size: g.agent.Size, Open: func() (io.ReadCloser, error) { return g.payload.Open(g.agent.SHA256) }}
-		if _, _, err := connection.EnsureAgent(ctx, agent, nil); err != nil {
-			return err
-		}
+		_, _, err := connection.EnsureAgent(ctx, agent, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.ArchiveSeconds, archiveBytes, err = r.measure(func() error {
 		return connection.Send(ctx, nodespec.InboxPayload(g.archive.SHA256), g.archive.Reader(), nil)
 	})
+	t.OwnBytes = agentBytes + archiveBytes
+	return err
 }
 
 // plainly sends file after file as it is, and waits for the answer to each packet.
-func plainly(ctx context.Context, r *receiver, g goods) (seconds float64, received int64, err error) {
+func plainly(ctx context.Context, r *receiver, g goods, t *Transfer) error {
 	conn, err := r.network.DialContext(ctx, "tcp", net.JoinHostPort(transferAddress, "22"))
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // that ends everything below
@@ -169,22 +172,22 @@ func plainly(ctx context.Context, r *receiver, g goods) (seconds float64, receiv
 		HostKeyCallback: ssh.InsecureIgnoreHostKey(), // a host of this process
 	})
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	client := ssh.NewClient(connection, channels, requests)
 	files, err := sftp.NewClient(client, sftp.MaxPacket(packet), sftp.UseConcurrentWrites(false))
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	part := plainPart(g, r.roundTrip)
-	return r.measure(func() error {
+	t.PlainSeconds, t.PlainBytes, err = r.measure(func() error {
 		for _, file := range g.files {
-			if err := sendPlainly(files, g.payload, file, int64(part*float64(file.Size))); err != nil {
+			if err := sendPlainly(files, g.payload, file, int64(t.PlainPart*float64(file.Size))); err != nil {
 				return fmt.Errorf("send %s: %w", file.Path, err)
 			}
 		}
 		return nil
 	})
+	return err
 }
 
 // sendPlainly sends the first bytes of a file.
