@@ -39,11 +39,20 @@ const (
 	ReasonAPIRequestFailed  = "APIRequestFailed"   // the API server refused a request of the operator, or did not answer
 	ReasonPayloadMissing    = "PayloadUnavailable" // the operator cannot read its own payload
 
+	// Machines.
+	ReasonMachineDeleting = "MachineDeleting" // the Machine API deletes the Machine
+	ReasonMachineFailed   = "MachineFailed"   // the Machine is in phase Failed
+	ReasonMachineIgnored  = "MachineIgnored"  // the Machine has the label that makes the operator leave it alone, or is no Windows Machine any more
+	ReasonUserDataRunning = "UserDataRunning" // the host does not accept the key yet: its user data is still at work
+
 	// Support.
-	ReasonNetworkUnsupported      = "NetworkUnsupported"
-	ReasonArchitectureUnsupported = "ArchitectureUnsupported"
-	ReasonWindowsUnsupported      = "WindowsVersionUnsupported"
-	ReasonVXLANPortUnsupported    = "VXLANPortUnsupported"
+	ReasonClusterVersionUnsupported = "ClusterVersionUnsupported"
+	ReasonPlatformUnsupported       = "PlatformUnsupported"
+	ReasonMachineNameTooLong        = "MachineNameTooLong"
+	ReasonNetworkUnsupported        = "NetworkUnsupported"
+	ReasonArchitectureUnsupported   = "ArchitectureUnsupported"
+	ReasonWindowsUnsupported        = "WindowsVersionUnsupported"
+	ReasonVXLANPortUnsupported      = "VXLANPortUnsupported"
 
 	// Identity.
 	ReasonNameConflict       = "NameConflict"
@@ -51,6 +60,9 @@ const (
 	ReasonHostNameInvalid    = "HostNameInvalid"
 	ReasonCertificateRefused = "CertificateRequestRefused"
 	ReasonCertificateExpired = "CertificateExpired"
+
+	// The way from the host to the cluster.
+	ReasonAPIServerUnreachable = "APIServerUnreachable" // the host cannot resolve or reach the API server's internal name
 
 	// Progress and failure.
 	ReasonRebooting         = "Rebooting"

@@ -1,5 +1,17 @@
 package v1alpha1
 
+// Labels of Machines, under the names that the guides give them.
+const (
+	// LabelMachineOSID on a Machine tells the operating system of its image; the operator is for those of MachineOSIDWindows.
+	LabelMachineOSID = "machine.openshift.io/os-id"
+	// MachineOSIDWindows is the value of LabelMachineOSID on Windows Machines.
+	MachineOSIDWindows = "Windows"
+	// LabelIgnore on a Machine, set to "true", makes the operator leave it alone.
+	LabelIgnore = "windowsmachineconfig.openshift.io/ignore"
+	// MachineNamespace is where the Machine API has its Machines.
+	MachineNamespace = "openshift-machine-api"
+)
+
 // Labels and annotations on Nodes and WindowsInstances, under the names that existing clusters use.
 const (
 	// LabelSource on a WindowsInstance is "Machine" or "ConfigMap".

@@ -1,17 +1,23 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // DesiredState is what an instance should be.
-// +kubebuilder:validation:Enum=Node;Removed
+// +kubebuilder:validation:Enum=Node;Unmanaged;Removed
 type DesiredState string
 
 const (
 	// DesiredStateNode is a host that is a Ready node of the cluster.
 	DesiredStateNode DesiredState = "Node"
-	// DesiredStateRemoved is a host given back as it was; the object is deleted when that is done.
+	// DesiredStateUnmanaged leaves host and Node alone: the Machine that the host belongs to is being deleted, has failed or is to be
+	// ignored.
+	DesiredStateUnmanaged DesiredState = "Unmanaged"
+	// DesiredStateRemoved is a host given back as it was; the object is deleted when that is done. The host of a Machine is gone with
+	// its Machine, so that nothing is given back there.
 	DesiredStateRemoved DesiredState = "Removed"
 )
 
@@ -32,9 +38,16 @@ type WindowsInstanceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	HostName string `json:"hostName,omitempty"`
-	// DesiredState is Node, or Removed once the source no longer lists the host.
+	// Node is what the source wants its Node to carry besides what every Windows node has.
+	// +optional
+	Node *NodeMetadata `json:"node,omitempty"`
+	// DesiredState is Node; Unmanaged while the source wants the host left alone; or Removed once the source no longer lists the host.
 	// +kubebuilder:default=Node
 	DesiredState DesiredState `json:"desiredState,omitempty"`
+	// DesiredStateReason says why the host is Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	DesiredStateReason string `json:"desiredStateReason,omitempty"`
 	// Paused stops the operator from touching the host until it is false again.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -57,6 +70,19 @@ type Source struct {
 type MachineReference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+	// UID tells this Machine from another one of the same name, which is another host.
+	UID types.UID `json:"uid"`
+}
+
+// NodeMetadata are labels and taints of a Node, as spec.metadata and spec.taints of its Machine give them.
+type NodeMetadata struct {
+	// Labels are set on the Node and kept there. A Node may have others.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// Taints are set on the Node when it joins.
+	// +optional
+	// +listType=atomic
+	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
 // WindowsInstanceStatus is how far the host is, and why. Only the operator writes it.
