@@ -12,15 +12,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-const machineNamespace = "openshift-machine-api"
-
-var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
 
 // approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the cluster machine
 // approver does. A node without Machine, such as one of bring-your-own hosts, is none of its business.
@@ -88,42 +81,6 @@ func (s *standIns) approve(ctx context.Context, request *certificatesv1.Certific
 		s.log.Info("approved", "request", request.Name, "user", request.Spec.Username, "signer", request.Spec.SignerName)
 	}
 	return ignoreGone(err)
-}
-
-// machineOf is the Machine that refers to a node; nil when there is none.
-func (s *standIns) machineOf(ctx context.Context, node string) (*unstructured.Unstructured, error) {
-	machines, err := s.dynamic.Resource(machineResource).Namespace(machineNamespace).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil // The cluster knows no Machines.
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list machines: %w", err)
-	}
-	for i := range machines.Items {
-		name, _, _ := unstructured.NestedString(machines.Items[i].Object, "status", "nodeRef", "name")
-		if name == node || name == "" && namesNode(&machines.Items[i], node) {
-			return &machines.Items[i], nil
-		}
-	}
-	return nil, nil
-}
-
-// namesNode tells whether a Machine whose node is not known yet is the node's by one of its host names.
-func namesNode(machine *unstructured.Unstructured, node string) bool {
-	return machine.GetName() == node || machineAddresses(machine)[node]
-}
-
-func machineAddresses(machine *unstructured.Unstructured) map[string]bool {
-	addresses, _, _ := unstructured.NestedSlice(machine.Object, "status", "addresses")
-	known := map[string]bool{}
-	for _, entry := range addresses {
-		if address, ok := entry.(map[string]any); ok {
-			if text, ok := address["address"].(string); ok {
-				known[text] = true
-			}
-		}
-	}
-	return known
 }
 
 func parseRequest(request *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -30,7 +29,7 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 			return err
 		}
 		if machine != nil {
-			id, _, _ = unstructured.NestedString(machine.Object, "spec", "providerID")
+			id = machineProviderID(machine) // The Machine API has it from the same cloud.
 		}
 	}
 	if id == "" {

@@ -27,7 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
 
-var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, BootLimit: 5 * time.Minute})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
@@ -58,7 +58,16 @@ func start(t *testing.T, o Options) fixture {
 
 func (f fixture) node(name, system string, taints ...corev1.Taint) {
 	f.t.Helper()
+	f.nodeAt("", name, system, taints...)
+}
+
+// nodeAt makes a node with an internal address.
+func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
+	f.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: system}}, Spec: corev1.NodeSpec{Taints: taints}}
+	if address != "" {
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	}
 	if _, err := f.admin.CoreV1().Nodes().Create(f.t.Context(), node, metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
@@ -163,10 +172,14 @@ func TestMachineApprover(t *testing.T) {
 	f := start(t, Options{})
 	f.node("win-machine", "windows")
 	f.node("win-byoh", "windows")
-	f.machine("win-machine", "10.9.1.1")
+	f.machine("win-machine", "10.9.1.1", "", "win-machine")
+	f.nodeAt("10.9.1.4", "ec2amaz-2", "windows")
+	f.machine("lab-win-us-east-1a-bcdfg", "10.9.1.4", "", "")
 
 	good, foreign, byoh := f.serving("win-machine", "10.9.1.1"), f.serving("win-machine", "10.9.1.2"), f.serving("win-byoh", "10.9.1.3")
 	f.await("the machine's request is approved", func(context.Context) (bool, error) { return f.approved(good) })
+	unlinked := f.serving("ec2amaz-2", "10.9.1.4")
+	f.await("the request of a machine that is known by its address is approved", func(context.Context) (bool, error) { return f.approved(unlinked) })
 	for name, request := range map[string]string{"another address": foreign, "a node without Machine": byoh} {
 		if approved, err := f.approved(request); approved || err != nil {
 			t.Errorf("%s: approved %v, error %v", name, approved, err)
@@ -174,23 +187,29 @@ func TestMachineApprover(t *testing.T) {
 	}
 }
 
-func (f fixture) machine(name, address string) {
+// machine makes a Machine with an address, and with a provider ID and a node unless those are empty.
+func (f fixture) machine(name, address, providerID, node string) {
 	f.t.Helper()
 	client, err := dynamic.NewForConfig(f.config)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	machines := client.Resource(machineResource).Namespace(machineNamespace)
+	spec := map[string]any{}
+	if providerID != "" {
+		spec["providerID"] = providerID
+	}
 	made, err := machines.Create(f.t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine", "metadata": map[string]any{"name": name}, "spec": map[string]any{},
+		"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine", "metadata": map[string]any{"name": name}, "spec": spec,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	made.Object["status"] = map[string]any{
-		"nodeRef":   map[string]any{"kind": "Node", "name": name},
-		"addresses": []any{map[string]any{"type": "InternalIP", "address": address}},
+	status := map[string]any{"addresses": []any{map[string]any{"type": "InternalIP", "address": address}}}
+	if node != "" {
+		status["nodeRef"] = map[string]any{"kind": "Node", "name": node}
 	}
+	made.Object["status"] = status
 	if _, err := machines.UpdateStatus(f.t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
@@ -220,6 +239,14 @@ func TestCloudController(t *testing.T) {
 		node := f.awaitNode("it is initialized", "win-azure", initialized)
 		if node.Spec.ProviderID == "" {
 			t.Error("it has no provider ID")
+		}
+	})
+	t.Run("a node with a Machine's address gets the Machine's provider ID, whatever its name", func(t *testing.T) {
+		f := start(t, Options{Platform: "AWS"})
+		f.machine("lab-win-us-east-1b-x7k2p", "10.9.2.1", "aws:///us-east-1b/i-0123456789abcdef0", "")
+		f.nodeAt("10.9.2.1", "ec2amaz-1", "windows", taint)
+		if node := f.awaitNode("it is initialized", "ec2amaz-1", initialized); node.Spec.ProviderID != "aws:///us-east-1b/i-0123456789abcdef0" {
+			t.Errorf("provider ID %s", node.Spec.ProviderID)
 		}
 	})
 	t.Run("without a cloud nothing happens", func(t *testing.T) {

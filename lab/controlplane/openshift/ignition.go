@@ -100,3 +100,26 @@ func dataURL(name, contents string) string {
 	}
 	return "data:," + url.PathEscape(contents)
 }
+
+// IgnitionPointer is the user data of a Linux Machine: where its Ignition configuration is. The machine config server that it names is not
+// part of the lab.
+func (v values) IgnitionPointer(role string) (string, error) {
+	type source struct {
+		Source string `json:"source"`
+	}
+	var pointer struct {
+		Ignition struct {
+			Config struct {
+				Merge []source `json:"merge"`
+			} `json:"config"`
+			Version string `json:"version"`
+		} `json:"ignition"`
+	}
+	pointer.Ignition.Version = "3.2.0"
+	pointer.Ignition.Config.Merge = []source{{fmt.Sprintf("https://api-int.%s:22623/config/%s", v.Domain, role)}}
+	data, err := json.Marshal(pointer)
+	if err != nil {
+		return "", fmt.Errorf("write the user data of role %s: %w", role, err)
+	}
+	return string(data), nil
+}

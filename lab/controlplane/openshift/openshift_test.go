@@ -36,6 +36,38 @@ func TestObjects(t *testing.T) {
 		})
 	}
 
+	for _, platform := range Platforms {
+		t.Run("a cluster on "+platform+" has the MachineSet of its Linux workers, with user data and credentials, if Machines are made there", func(t *testing.T) {
+			objects, err := Objects(testCluster(platform))
+			if err != nil {
+				t.Fatal(err)
+			}
+			byName := map[string]*unstructured.Unstructured{}
+			var set *unstructured.Unstructured
+			for _, o := range objects {
+				byName[o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName()] = o
+				if o.GetKind() == "MachineSet" {
+					set = o
+				}
+			}
+			if platform == "None" {
+				if set != nil {
+					t.Errorf("there is MachineSet %s", set.GetName())
+				}
+				return
+			}
+			if set == nil {
+				t.Fatal("there is none")
+			}
+			for _, field := range []string{"userDataSecret", "credentialsSecret"} {
+				name, _, _ := unstructured.NestedString(set.Object, "spec", "template", "spec", "providerSpec", "value", field, "name")
+				if byName["Secret/openshift-machine-api/"+name] == nil {
+					t.Errorf("%s is %q, which is not there", field, name)
+				}
+			}
+		})
+	}
+
 	t.Run("a domain without a base is refused", func(t *testing.T) {
 		c := testCluster("None")
 		c.Domain = "lab"

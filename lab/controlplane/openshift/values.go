@@ -15,6 +15,8 @@ type values struct {
 	// CloudConfig is the configuration of the cloud provider; "" where the platform has none.
 	CloudConfig           string
 	ExternalCloudProvider bool
+	// WorkerMachineSet is the name of the MachineSet of the Linux workers that the installation made.
+	WorkerMachineSet string
 	// RenderedWorker is the name of the MachineConfig with WorkerIgnition, which is JSON.
 	RenderedWorker, WorkerIgnition string
 }
@@ -40,6 +42,7 @@ func newValues(c Cluster) (values, error) {
 		ExternalCloudProvider: ExternalCloudProvider(c.Platform),
 	}
 	v.CloudConfig = cloudConfig(c.Platform, v.InfrastructureName)
+	v.WorkerMachineSet = workerMachineSet(c.Platform, v.InfrastructureName)
 	ignition, err := workerIgnition(v)
 	if err != nil {
 		return values{}, err
@@ -49,6 +52,12 @@ func newValues(c Cluster) (values, error) {
 	sum := md5.Sum(ignition)
 	v.RenderedWorker = "rendered-worker-" + hex.EncodeToString(sum[:])
 	return v, nil
+}
+
+// workerMachineSet is named as the installer names the first one of a platform.
+func workerMachineSet(platform, infrastructure string) string {
+	suffix := map[string]string{"AWS": "-us-east-1a", "Azure": "-centralus1", "GCP": "-a", "VSphere": "-0"}[platform]
+	return infrastructure + "-worker" + suffix
 }
 
 func cloudConfig(platform, infrastructure string) string {

@@ -43,6 +43,8 @@ var sources = []source{
 	}},
 	{"github.com/operator-framework/api", "v0.41.0", []string{
 		"crds/operators.coreos.com_operatorconditions.yaml",
+		"crds/operators.coreos.com_operatorgroups.yaml",
+		"crds/operators.coreos.com_subscriptions.yaml",
 	}},
 }
 

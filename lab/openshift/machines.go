@@ -1,0 +1,91 @@
+package openshift
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const machineNamespace = "openshift-machine-api"
+
+var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
+
+// machineOf is a node's Machine; nil when there is none. It is the one that refers to the node, else one without a reference that has the
+// node's provider ID, one of its internal addresses, or its name.
+func (s *standIns) machineOf(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	list, err := s.dynamic.Resource(machineResource).Namespace(machineNamespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil // The cluster knows no Machines.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list machines: %w", err)
+	}
+	node, err := s.nodes.Get(name)
+	if apierrors.IsNotFound(err) {
+		node, err = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	matchers := []func(*unstructured.Unstructured, *corev1.Node) bool{refersTo, hasProviderIDOf, hasAddressOf, namesNode}
+	for i, matches := range matchers {
+		for j := range list.Items {
+			machine := &list.Items[j]
+			if free := nodeName(machine) == ""; (i == 0 || free) && matches(machine, node) {
+				return machine, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func refersTo(machine *unstructured.Unstructured, node *corev1.Node) bool {
+	return nodeName(machine) == node.Name
+}
+
+func hasProviderIDOf(machine *unstructured.Unstructured, node *corev1.Node) bool {
+	return node.Spec.ProviderID != "" && machineProviderID(machine) == node.Spec.ProviderID
+}
+
+func hasAddressOf(machine *unstructured.Unstructured, node *corev1.Node) bool {
+	known := machineAddresses(machine)
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP && known[address.Address] {
+			return true
+		}
+	}
+	return false
+}
+
+func namesNode(machine *unstructured.Unstructured, node *corev1.Node) bool {
+	return machine.GetName() == node.Name || machineAddresses(machine)[node.Name]
+}
+
+func nodeName(machine *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(machine.Object, "status", "nodeRef", "name")
+	return name
+}
+
+func machineProviderID(machine *unstructured.Unstructured) string {
+	id, _, _ := unstructured.NestedString(machine.Object, "spec", "providerID")
+	return id
+}
+
+func machineAddresses(machine *unstructured.Unstructured) map[string]bool {
+	addresses, _, _ := unstructured.NestedSlice(machine.Object, "status", "addresses")
+	known := map[string]bool{}
+	for _, entry := range addresses {
+		if address, ok := entry.(map[string]any); ok {
+			if text, ok := address["address"].(string); ok {
+				known[text] = true
+			}
+		}
+	}
+	return known
+}
