@@ -1,0 +1,48 @@
+package machineapi
+
+import (
+	"context"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// base is what the controllers share.
+type base struct {
+	client.Client
+	Options
+	live   client.Reader
+	events events.EventRecorder
+}
+
+func uncached() []client.Object { return []client.Object{&corev1.Secret{}} }
+
+// machines are the Machines as the cache has them, with the labels that the options select.
+func (b base) machines(ctx context.Context, options ...client.ListOption) ([]machinev1.Machine, error) {
+	list := &machinev1.MachineList{}
+	err := b.List(ctx, list, append(options, client.InNamespace(b.Namespace))...)
+	return list.Items, err
+}
+
+// nodeOf is the Node that a Machine is linked to, nil when it is linked to none or that one is gone.
+func (b base) nodeOf(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
+	if m.Status.NodeRef == nil {
+		return nil, nil
+	}
+	node := &corev1.Node{}
+	if err := b.Get(ctx, client.ObjectKey{Name: m.Status.NodeRef.Name}, node); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return node, nil
+}
+
+// ignoreGone takes an object that is gone, or is another one by now, for nothing to do.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package machineapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/kubectl/pkg/drain"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// unreachableWait is how long after its deadline a terminating pod on an unreachable Node is waited for.
+	unreachableWait = 5 * time.Minute
+	// unreachableGraceSeconds is a pod's grace on an unreachable Node, where nobody would honour its own.
+	unreachableGraceSeconds = 1
+)
+
+// drain empties the Node of a Machine that is deleted; true when it is empty, or need not be. Each call evicts what may be evicted and waits
+// for nothing, so that no Machine holds up another.
+func (r *machineReconciler) drain(ctx context.Context, m *machinev1.Machine) (bool, error) {
+	if conditionTrue(m.Status.Conditions, machinev1.MachineDrained) {
+		return true, nil
+	}
+	if _, excluded := m.Annotations[annotationExcludeDraining]; excluded || m.Status.NodeRef == nil {
+		return true, r.drained(ctx, m, isTrue(machinev1.MachineDrained, "Node drain skipped"))
+	}
+	if free, err := r.unhooked(ctx, m, machinev1.MachineDrainable, "pre-drain", m.Spec.LifecycleHooks.PreDrain); err != nil || !free {
+		return false, err
+	}
+	node := &corev1.Node{}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: m.Status.NodeRef.Name}, node); apierrors.IsNotFound(err) {
+		return true, r.drained(ctx, m, isTrue(machinev1.MachineDrained, "Node is gone"))
+	} else if err != nil {
+		return false, err
+	}
+	left, err := r.evict(ctx, node)
+	if err != nil {
+		left = err.Error()
+	}
+	if left != "" {
+		return false, r.drained(ctx, m, isFalse(machinev1.MachineDrained, machinev1.ConditionSeverityWarning, machinev1.MachineDrainError,
+			"could not drain machine: "+left))
+	}
+	return true, r.drained(ctx, m, isTrue(machinev1.MachineDrained, "Drain finished successfully"))
+}
+
+func (r *machineReconciler) drained(ctx context.Context, m *machinev1.Machine, c machinev1.Condition) error {
+	before := m.DeepCopy()
+	setCondition(&m.Status.Conditions, r.Clock.Now(), c)
+	if equality.Semantic.DeepEqual(before.Status.Conditions, m.Status.Conditions) {
+		return nil
+	}
+	reason := "DrainRequeued"
+	if c.Status == corev1.ConditionTrue {
+		reason = "DrainSucceeded"
+	}
+	r.events.Eventf(m, nil, corev1.EventTypeNormal, reason, "Drain", "%s", c.Message)
+	return r.save(ctx, before, m)
+}
+
+// evict makes the Node unschedulable and evicts its pods, and tells which are left and why.
+func (r *machineReconciler) evict(ctx context.Context, node *corev1.Node) (string, error) {
+	helper := &drain.Helper{
+		Ctx: ctx, Client: r.clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		Out: io.Discard, ErrOut: io.Discard,
+	}
+	if unreachable(node) {
+		helper.GracePeriodSeconds = unreachableGraceSeconds
+		helper.AdditionalFilters = []drain.PodFilter{givenUp(r.Clock.Now())}
+	}
+	if err := drain.RunCordonOrUncordon(helper, node, true); err != nil {
+		return "", fmt.Errorf("make Node %s unschedulable: %w", node.Name, err)
+	}
+	eviction, err := drain.CheckEvictionSupport(r.clientset)
+	if err != nil {
+		return "", err
+	}
+	list, errs := helper.GetPodsForDeletion(node.Name)
+	if len(errs) > 0 {
+		return "", fmt.Errorf("list the pods of Node %s: %v", node.Name, errs)
+	}
+	var left []string
+	for _, pod := range list.Pods() {
+		state := "is terminating"
+		if pod.DeletionTimestamp.IsZero() || outlasts(&pod, helper.GracePeriodSeconds) {
+			if err := helper.EvictPod(pod, eviction); apierrors.IsNotFound(err) {
+				continue
+			} else if err != nil {
+				state = "cannot be evicted: " + err.Error()
+			}
+		}
+		left = append(left, pod.Namespace+"/"+pod.Name+" "+state)
+	}
+	return strings.Join(left, "; "), nil
+}
+
+// outlasts tells whether a terminating pod has a longer grace than a drain gives it; a negative one gives it its own.
+func outlasts(pod *corev1.Pod, seconds int) bool {
+	return seconds >= 0 && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > int64(seconds)
+}
+
+// unreachable tells whether the kubelet has not been heard of for a while: its pods never end.
+func unreachable(node *corev1.Node) bool {
+	ready := nodeCondition(node, corev1.NodeReady)
+	return ready != nil && ready.Status == corev1.ConditionUnknown
+}
+
+// givenUp leaves out pods that should have ended long ago.
+func givenUp(now time.Time) drain.PodFilter {
+	return func(pod corev1.Pod) drain.PodDeleteStatus {
+		if pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Add(unreachableWait).Before(now) {
+			return drain.MakePodDeleteStatusSkip()
+		}
+		return drain.MakePodDeleteStatusOkay()
+	}
+}

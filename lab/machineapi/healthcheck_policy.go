@@ -1,0 +1,79 @@
+package machineapi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const defaultNodeStartupTimeout = 10 * time.Minute
+
+// unhealthy tells why a Machine is unhealthy, or else after how long it will be if nothing changes; "" and 0 for a healthy one. The Node is
+// nil when the Machine has none, or has one that is gone.
+func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node, now time.Time) (string, time.Duration) {
+	if phase(m) == machinev1.PhaseFailed {
+		return "its phase is Failed", 0
+	}
+	if m.Status.NodeRef == nil {
+		timeout := defaultNodeStartupTimeout
+		if set := check.Spec.NodeStartupTimeout; set != nil {
+			timeout = set.Duration
+		}
+		if timeout == 0 {
+			return "", 0
+		}
+		return overdue("it has no Node", m.CreationTimestamp.Time, timeout, now)
+	}
+	if node == nil {
+		return "its Node " + m.Status.NodeRef.Name + " is gone", 0
+	}
+	var soonest time.Duration
+	for _, c := range check.Spec.UnhealthyConditions {
+		condition := nodeCondition(node, c.Type)
+		if condition == nil || condition.Status != c.Status {
+			continue
+		}
+		what := fmt.Sprintf("its Node's condition %s is %s", c.Type, c.Status)
+		why, wait := overdue(what, condition.LastTransitionTime.Time, c.Timeout.Duration, now)
+		if why != "" {
+			return why, 0
+		}
+		if soonest == 0 || wait < soonest {
+			soonest = wait
+		}
+	}
+	return "", soonest
+}
+
+// overdue tells that something has lasted longer than it may, or else how long it still may.
+func overdue(what string, since time.Time, timeout time.Duration, now time.Time) (string, time.Duration) {
+	left := since.Add(timeout).Sub(now)
+	if left < 0 {
+		return fmt.Sprintf("%s, and that for more than %s", what, timeout), 0
+	}
+	return "", left + time.Second // Times in the API are whole seconds.
+}
+
+// maxUnhealthy is how many of the Machines may be unhealthy for any to be remediated; a percentage is rounded down.
+func maxUnhealthy(limit *intstr.IntOrString, machines int) (int, error) {
+	if limit == nil {
+		return machines, nil
+	}
+	if limit.Type == intstr.Int {
+		return max(limit.IntValue(), 0), nil
+	}
+	number, percent := strings.CutSuffix(limit.StrVal, "%")
+	value, err := strconv.Atoi(number)
+	if err != nil || value < 0 {
+		return 0, fmt.Errorf("spec.maxUnhealthy %q is neither a number nor a percentage: no Machine is remediated", limit.StrVal)
+	}
+	if percent {
+		value = value * machines / 100
+	}
+	return value, nil
+}

@@ -1,0 +1,158 @@
+package machineapi
+
+import (
+	"context"
+	"fmt"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// machineReconciler gives each Machine its virtual machine and its Node, and takes both away before the Machine goes.
+type machineReconciler struct {
+	base
+	clientset kubernetes.Interface
+}
+
+func (r *machineReconciler) setUp(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("machine").
+		For(&machinev1.Machine{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.machinesOf)).
+		WithOptions(r.queues(r.Workers)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *machineReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	m := &machinev1.Machine{}
+	if err := r.Get(ctx, request.NamespacedName, m); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !m.DeletionTimestamp.IsZero() {
+		return r.delete(ctx, m)
+	}
+	if phase(m) == machinev1.PhaseFailed {
+		return reconcile.Result{}, nil // A failed Machine is never tried again: it has to be deleted.
+	}
+	// What may have to be cleared away is noted down before it is made.
+	before := m.DeepCopy()
+	if controllerutil.AddFinalizer(m, machinev1.MachineFinalizer) {
+		if err := r.save(ctx, before, m); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	spec, err := readProviderSpec(r.Platform, m.Spec.ProviderSpec.Value)
+	if err != nil {
+		return reconcile.Result{}, r.fail(ctx, m, machinev1.InvalidConfigurationMachineError, err.Error())
+	}
+	return r.actuate(ctx, m, spec)
+}
+
+// actuate makes the virtual machine unless it is there, and notes down how it is.
+func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result, error) {
+	id := instanceID(r.Platform, m.UID)
+	vm, found, err := r.Cloud.Describe(ctx, id)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("ask the cloud for the virtual machine %s of %s: %w", id, m.Name, err)
+	}
+	if !found && provisioned(m) {
+		return reconcile.Result{}, r.lost(ctx, m)
+	}
+	if !found {
+		if err := r.provision(ctx, m, spec, id); err != nil {
+			return reconcile.Result{}, err
+		}
+		if phase(m) == machinev1.PhaseFailed {
+			return reconcile.Result{}, nil
+		}
+		if vm, found, err = r.Cloud.Describe(ctx, id); err != nil || !found {
+			return reconcile.Result{RequeueAfter: pendingPeriod}, err
+		}
+	}
+	return r.observe(ctx, m, spec, id, vm)
+}
+
+// observe notes down how the virtual machine is, and links the Machine to its Node.
+func (r *machineReconciler) observe(
+	ctx context.Context, m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus,
+) (reconcile.Result, error) {
+	before := m.DeepCopy()
+	if vm.ProviderID == "" {
+		vm.ProviderID = providerID(r.Platform, m.Name, id, spec)
+	}
+	r.describe(m, spec, id, vm)
+	node, err := r.findNode(ctx, m)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if node != nil {
+		m.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: node.Name, UID: node.UID}
+	}
+	now := phaseOf(m)
+	m.Status.Phase = ptr.To(now)
+	if err := r.save(ctx, before, m); err != nil {
+		return reconcile.Result{}, err
+	}
+	if phase(before) != now {
+		r.Logger.Info("a Machine goes on", "machine", m.Name, "phase", now)
+	}
+	if node != nil {
+		if err := r.dress(ctx, m, node); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if now == machinev1.PhaseProvisioning || vm.State == Pending {
+		return reconcile.Result{RequeueAfter: pendingPeriod}, nil
+	}
+	return reconcile.Result{RequeueAfter: settledPeriod}, nil
+}
+
+// phaseOf is the phase of a Machine whose virtual machine exists.
+func phaseOf(m *machinev1.Machine) string {
+	switch {
+	case m.Status.NodeRef != nil:
+		return machinev1.PhaseRunning
+	case len(m.Status.Addresses) > 0:
+		return machinev1.PhaseProvisioned
+	default:
+		return machinev1.PhaseProvisioning
+	}
+}
+
+// provisioned tells whether the virtual machine has been seen: then it is not made again.
+func provisioned(m *machinev1.Machine) bool {
+	return ptr.Deref(m.Spec.ProviderID, "") != "" || len(m.Status.Addresses) > 0
+}
+
+// lost makes a Machine Failed whose virtual machine was deleted behind the Machine API's back.
+func (r *machineReconciler) lost(ctx context.Context, m *machinev1.Machine) error {
+	message := "Can't find created instance."
+	return r.fail(ctx, m, machinev1.UpdateMachineError, message, isFalse(
+		machinev1.InstanceExistsCondition, machinev1.ConditionSeverityWarning, machinev1.InstanceMissingReason, message))
+}
+
+// fail makes a Machine Failed for good.
+func (r *machineReconciler) fail(
+	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string, conditions ...machinev1.Condition,
+) error {
+	before := m.DeepCopy()
+	for _, c := range conditions {
+		setCondition(&m.Status.Conditions, r.Clock.Now(), c)
+	}
+	m.Annotations = merged(m.Annotations, map[string]string{annotationInstanceState: "Unknown"})
+	m.Status.Phase = ptr.To(machinev1.PhaseFailed)
+	m.Status.ErrorReason, m.Status.ErrorMessage = &reason, &message
+	if err := r.save(ctx, before, m); err != nil {
+		return err
+	}
+	r.Logger.Info("a Machine failed", "machine", m.Name, "reason", reason, "message", message)
+	r.events.Eventf(m, nil, corev1.EventTypeWarning, "Failed", "Reconcile", "%s: %s", reason, message)
+	return nil
+}

@@ -1,0 +1,82 @@
+package machineapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// delete lets a Machine go: first the pods of its Node, then the virtual machine, then the Node, and the Machine itself last.
+func (r *machineReconciler) delete(ctx context.Context, m *machinev1.Machine) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(m, machinev1.MachineFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	before := m.DeepCopy()
+	m.Status.Phase = ptr.To(machinev1.PhaseDeleting)
+	if err := r.save(ctx, before, m); err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, step := range []func(context.Context, *machinev1.Machine) (bool, error){r.drain, r.mayTerminate, r.terminate} {
+		if done, err := step(ctx, m); err != nil || !done {
+			return reconcile.Result{RequeueAfter: pendingPeriod}, err
+		}
+	}
+	if m.Status.NodeRef != nil {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Status.NodeRef.Name}}
+		if err := client.IgnoreNotFound(r.Delete(ctx, node)); err != nil {
+			return reconcile.Result{}, fmt.Errorf("delete the Node of %s: %w", m.Name, err)
+		}
+	}
+	before = m.DeepCopy()
+	controllerutil.RemoveFinalizer(m, machinev1.MachineFinalizer)
+	if err := r.save(ctx, before, m); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.Logger.Info("a Machine is gone", "machine", m.Name)
+	return reconcile.Result{}, nil
+}
+
+// mayTerminate waits for those who have hooked themselves in before the virtual machine's end.
+func (r *machineReconciler) mayTerminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
+	return r.unhooked(ctx, m, machinev1.MachineTerminable, "pre-terminate", m.Spec.LifecycleHooks.PreTerminate)
+}
+
+// unhooked tells whether no hook holds up the Machine's deletion, and says so in the condition.
+func (r *machineReconciler) unhooked(
+	ctx context.Context, m *machinev1.Machine, kind machinev1.ConditionType, point string, hooks []machinev1.LifecycleHook,
+) (bool, error) {
+	before := m.DeepCopy()
+	condition := isTrue(kind, "")
+	if len(hooks) > 0 {
+		names := make([]string, len(hooks))
+		for i, hook := range hooks {
+			names[i] = hook.Name + " of " + hook.Owner
+		}
+		condition = isFalse(kind, machinev1.ConditionSeverityWarning, machinev1.MachineHookPresent,
+			fmt.Sprintf("held up by %s hooks: %s", point, strings.Join(names, ", ")))
+	}
+	setCondition(&m.Status.Conditions, r.Clock.Now(), condition)
+	return len(hooks) == 0, r.save(ctx, before, m)
+}
+
+// terminate deletes the virtual machine; true when there is none.
+func (r *machineReconciler) terminate(ctx context.Context, m *machinev1.Machine) (bool, error) {
+	id := instanceID(r.Platform, m.UID)
+	if err := r.Cloud.Delete(ctx, id); err != nil {
+		r.events.Eventf(m, nil, corev1.EventTypeWarning, "FailedDelete", "Delete", "%s", err.Error())
+		return false, fmt.Errorf("delete the virtual machine %s of %s: %w", id, m.Name, err)
+	}
+	_, found, err := r.Cloud.Describe(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("ask the cloud whether the virtual machine %s of %s is gone: %w", id, m.Name, err)
+	}
+	return !found, nil
+}

@@ -1,0 +1,149 @@
+// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines of Machines, and Machines of MachineSets, links
+// Machines to their Nodes, and replaces what is unhealthy. It works against a real API server, and a [Cloud] makes the virtual machines.
+//
+// It behaves as the Machine API's documentation says, but for this:
+//   - Nothing is admitted or defaulted by webhooks: a configuration that they would refuse makes its Machine Failed instead.
+//   - The platforms' configurations are read without their types: image, type, region, zone and the Secret of the user data count.
+//   - One controller does what Machine controller, drain controller and nodelink controller do. A drain evicts and looks again later, where
+//     the Machine API's waits up to 20 s for each attempt; control plane nodes are drained without regard to each other.
+//   - The cloud is asked from time to time how a virtual machine is, since no platform tells.
+//   - MachineHealthChecks with a remediationTemplate remediate nothing.
+package machineapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Options choose how the Machine API behaves.
+type Options struct {
+	// Cloud makes the virtual machines. Needed.
+	Cloud Cloud
+	// Platform is the platform type of the Infrastructure. Default: what the cluster's Infrastructure says.
+	Platform string
+	// Namespace has the Machines that are looked after. Default: [Namespace].
+	Namespace string
+	// Clock is for everything that takes time. Default: the real one.
+	Clock clock.WithTicker
+	// Logger gets what is done. Default: nothing is logged.
+	Logger *slog.Logger
+	// Workers is how many Machines are worked on at once. Default: 10.
+	Workers int
+}
+
+const (
+	defaultWorkers = 10
+	// pendingPeriod is the time between two looks at a virtual machine from which news is awaited, settledPeriod at any other.
+	pendingPeriod = 500 * time.Millisecond
+	settledPeriod = 5 * time.Second
+	// retryBase and retryLimit are the waits after the first and after many errors.
+	retryBase, retryLimit = 50 * time.Millisecond, 3 * time.Second
+)
+
+// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that it could not start.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	if err := run(ctx, config, o); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run the Machine API: %w", err)
+	}
+	return nil
+}
+
+func run(ctx context.Context, config *rest.Config, o Options) error {
+	if o.Cloud == nil {
+		return errors.New("Options.Cloud is missing: nothing could make virtual machines")
+	}
+	o.Namespace = cmp.Or(o.Namespace, Namespace)
+	o.Workers = cmp.Or(o.Workers, defaultWorkers)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.UserAgent = -1, "lab Machine API"
+	mgr, err := newManager(config, o)
+	if err != nil {
+		return err
+	}
+	if o.Platform == "" {
+		if o.Platform, err = readPlatform(ctx, mgr.GetAPIReader()); err != nil {
+			return err
+		}
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	b := base{Client: mgr.GetClient(), Options: o, live: mgr.GetAPIReader(), events: mgr.GetEventRecorder("machine-api")}
+	machines := &machineReconciler{base: b, clientset: clientset}
+	sets, checks := &machineSetReconciler{base: b}, &healthCheckReconciler{base: b}
+	if err := errors.Join(machines.setUp(mgr), sets.setUp(mgr), checks.setUp(mgr)); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(restConfig *rest.Config, o Options) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, machinev1.Install, configv1.Install} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register API types: %w", err)
+		}
+	}
+	return ctrl.NewManager(restConfig, manager.Options{
+		Scheme:     scheme,
+		Logger:     logr.FromSlogHandler(o.Logger.Handler()),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}},
+		// The cluster's Secrets are none of the cache's business.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
+	})
+}
+
+func readPlatform(ctx context.Context, live client.Reader) (string, error) {
+	infrastructure := &configv1.Infrastructure{}
+	if err := live.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+		return "", fmt.Errorf("learn the platform from the cluster's Infrastructure: %w", err)
+	}
+	if status := infrastructure.Status.PlatformStatus; status != nil {
+		return string(status.Type), nil
+	}
+	return string(configv1.NonePlatformType), nil
+}
+
+// queues are the options of a controller whose queue goes by the clock of o.
+func (o Options) queues(workers int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryLimit),
+		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: o.Clock})
+		},
+	}
+}

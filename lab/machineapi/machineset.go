@@ -1,0 +1,191 @@
+package machineapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// machineSetReconciler keeps as many Machines as a MachineSet wants.
+type machineSetReconciler struct{ base }
+
+func (r *machineSetReconciler) setUp(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("machineset").
+		For(&machinev1.MachineSet{}).
+		Watches(&machinev1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.setsOf)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.setsOfNode)).
+		WithOptions(r.queues(1)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	set := &machinev1.MachineSet{}
+	if err := r.Get(ctx, request.NamespacedName, set); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !set.DeletionTimestamp.IsZero() {
+		return reconcile.Result{}, nil // Its Machines are the garbage collector's.
+	}
+	selector, err := selectorOf(set)
+	if err != nil {
+		return reconcile.Result{}, r.refuse(ctx, set, err.Error())
+	}
+	// The cache may not yet know the Machines of the pass before.
+	list := &machinev1.MachineList{}
+	if err := r.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return reconcile.Result{}, err
+	}
+	machines, err := r.claim(ctx, set, list.Items)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	scaleErr := r.scale(ctx, set, machines)
+	if scaleErr != nil {
+		r.events.Eventf(set, nil, corev1.EventTypeWarning, "ReconcileError", "Scale", "%s", scaleErr.Error())
+	}
+	waiting, err := r.report(ctx, set, selector, machines)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if scaleErr != nil {
+		return reconcile.Result{}, scaleErr
+	}
+	return reconcile.Result{RequeueAfter: waiting}, nil
+}
+
+// selectorOf is a set's selector. One that does not select what the template makes would make Machines without end.
+func selectorOf(set *machinev1.MachineSet) (labels.Selector, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector is invalid: %w", err)
+	}
+	if selector.Empty() || !selector.Matches(labels.Set(set.Spec.Template.Labels)) {
+		return nil, errors.New("spec.selector does not select the labels of spec.template.metadata: no Machine is made or deleted")
+	}
+	return selector, nil
+}
+
+func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.MachineSet, message string) error {
+	r.events.Eventf(set, nil, corev1.EventTypeWarning, "ReconcileError", "Reconcile", "%s", message)
+	before := set.DeepCopy()
+	set.Status.ObservedGeneration = set.Generation
+	set.Status.ErrorReason = ptr.To(machinev1.InvalidConfigurationMachineSetError)
+	set.Status.ErrorMessage = &message
+	return r.saveStatus(ctx, before, set)
+}
+
+// claim is the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
+func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet, all []machinev1.Machine) ([]*machinev1.Machine, error) {
+	var machines []*machinev1.Machine
+	for i := range all {
+		m := &all[i]
+		if !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		owner := metav1.GetControllerOf(m)
+		if owner != nil && owner.UID != set.UID {
+			continue
+		}
+		if owner == nil {
+			before := m.DeepCopy()
+			m.OwnerReferences = append(m.OwnerReferences, *controllerReference(set))
+			if err := r.Patch(ctx, m, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+				return nil, fmt.Errorf("adopt Machine %s: %w", m.Name, err)
+			}
+			r.Logger.Info("a MachineSet adopted a Machine", "set", set.Name, "machine", m.Name)
+		}
+		machines = append(machines, m)
+	}
+	return machines, nil
+}
+
+func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
+	return metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
+}
+
+// scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not count: they are replaced
+// at once. R-042 R-044
+func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine) error {
+	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
+	for range -surplus {
+		m := newMachine(set)
+		if err := r.Create(ctx, m); err != nil {
+			return fmt.Errorf("make a Machine: %w", err)
+		}
+		r.Logger.Info("a MachineSet made a Machine", "set", set.Name, "machine", m.Name)
+	}
+	if surplus <= 0 {
+		return nil
+	}
+	for _, m := range deletionOrder(machines, machinev1.MachineSetDeletePolicy(set.Spec.DeletePolicy))[:surplus] {
+		if err := client.IgnoreNotFound(r.Delete(ctx, m)); err != nil {
+			return fmt.Errorf("delete Machine %s: %w", m.Name, err)
+		}
+		r.Logger.Info("a MachineSet deleted a Machine", "set", set.Name, "machine", m.Name)
+	}
+	return nil
+}
+
+// newMachine is what the template makes; the API server completes the name with five random characters.
+func newMachine(set *machinev1.MachineSet) *machinev1.Machine {
+	template := set.Spec.Template.DeepCopy()
+	return &machinev1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: set.Name + "-", Namespace: set.Namespace, Labels: template.Labels, Annotations: maps.Clone(template.Annotations),
+			OwnerReferences: []metav1.OwnerReference{*controllerReference(set)},
+		},
+		Spec: template.Spec,
+	}
+}
+
+// setsOf are the sets for which a change of a Machine matters: its own, and those that may adopt it.
+func (r *machineSetReconciler) setsOf(ctx context.Context, object client.Object) []reconcile.Request {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}
+	}
+	sets := &machinev1.MachineSetList{}
+	if err := r.List(ctx, sets, client.InNamespace(object.GetNamespace())); err != nil {
+		return nil // The cache has stopped.
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		if selector, err := selectorOf(&sets.Items[i]); err == nil && selector.Matches(labels.Set(object.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return requests
+}
+
+func (r *machineSetReconciler) setsOfNode(ctx context.Context, node client.Object) []reconcile.Request {
+	machines, err := r.machines(ctx)
+	if err != nil {
+		return nil // The cache has stopped.
+	}
+	for i := range machines {
+		if ref := machines[i].Status.NodeRef; ref != nil && ref.Name == node.GetName() {
+			return r.setsOf(ctx, &machines[i])
+		}
+	}
+	return nil
+}
+
+// saveStatus writes the status of a set if it has changed.
+func (r *machineSetReconciler) saveStatus(ctx context.Context, before, set *machinev1.MachineSet) error {
+	if equality.Semantic.DeepEqual(before.Status, set.Status) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Status().Patch(ctx, set, client.MergeFrom(before)))
+}

@@ -1,0 +1,91 @@
+package machineapi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// findNode is the Node of a Machine: the one with its provider ID, else the one with its internal address. Two with the same are an error.
+func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.List(ctx, nodes); err != nil {
+		return nil, err
+	}
+	for _, same := range []func(*machinev1.Machine, *corev1.Node) bool{sameProviderID, sameAddress} {
+		var found []*corev1.Node
+		for i := range nodes.Items {
+			if same(m, &nodes.Items[i]) {
+				found = append(found, &nodes.Items[i])
+			}
+		}
+		if len(found) > 1 {
+			return nil, fmt.Errorf("link Machine %s to its Node: %s and %s both have its provider ID or address", m.Name, found[0].Name, found[1].Name)
+		}
+		if len(found) == 1 && found[0].DeletionTimestamp.IsZero() {
+			return found[0], nil
+		}
+	}
+	return nil, nil
+}
+
+func sameProviderID(m *machinev1.Machine, node *corev1.Node) bool {
+	return node.Spec.ProviderID != "" && node.Spec.ProviderID == ptr.Deref(m.Spec.ProviderID, "")
+}
+
+func sameAddress(m *machinev1.Machine, node *corev1.Node) bool {
+	return slices.ContainsFunc(m.Status.Addresses, func(a corev1.NodeAddress) bool {
+		return a.Type == corev1.NodeInternalIP && slices.Contains(node.Status.Addresses, a)
+	})
+}
+
+// dress gives a Node what its Machine's spec has for it. What others put on the Node stays, and what it loses it gets again.
+func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
+	after := node.DeepCopy()
+	after.Annotations = merged(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})
+	after.Labels = merged(after.Labels, m.Spec.Labels)
+	for _, taint := range m.Spec.Taints {
+		if !slices.ContainsFunc(after.Spec.Taints, func(other corev1.Taint) bool { return other.MatchTaint(&taint) }) {
+			after.Spec.Taints = append(after.Spec.Taints, taint)
+		}
+	}
+	if equality.Semantic.DeepEqual(node, after) {
+		return nil
+	}
+	// Others write taints, too, and a list is written as a whole.
+	err := r.Patch(ctx, after, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
+	return client.IgnoreNotFound(err)
+}
+
+// machinesOf are the Machines for which a change of a Node matters.
+func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object) []reconcile.Request {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	return r.requests(ctx, func(m *machinev1.Machine) bool {
+		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || sameProviderID(m, node) || sameAddress(m, node)
+	})
+}
+
+// requests are those of the Machines that matter.
+func (r *machineReconciler) requests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
+	machines, err := r.machines(ctx)
+	if err != nil {
+		return nil // The cache has stopped.
+	}
+	var requests []reconcile.Request
+	for i := range machines {
+		if matter(&machines[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machines[i])})
+		}
+	}
+	return requests
+}
