@@ -24,9 +24,11 @@ type input struct {
 	// digest is that of the spec which the host has from before, with these answers in it, in place of a spec that was sent.
 	digest  string
 	answers nodespec.Answers
+	// apiServer is what the verb facts is to connect to; nil when nothing is.
+	apiServer *apiServer
 }
 
-const usage = "usage: wicd facts | plan SPEC | apply SPEC | verify | remove | service | version, " +
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] | plan SPEC | apply SPEC | verify | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE] | --digest sha256:HEX [--certificate BASE64URL] [--pod-subnet CIDR]"
 
 func parse(args []string) (input, error) {
@@ -48,6 +50,9 @@ func parse(args []string) (input, error) {
 		flags.Func("certificate", "the kubelet's certificate chain, DER in base64url", in.setCertificate)
 		flags.StringVar(&in.answers.PodSubnet, "pod-subnet", "", "the node's pod subnet")
 	}
+	if in.verb == verb.Facts {
+		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
+	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return input{}, fmt.Errorf("%s: %w; %s", in.verb, err, usage)
 	}
@@ -62,6 +67,11 @@ func parse(args []string) (input, error) {
 		return input{}, fmt.Errorf("%s: --payload goes with --spec; %s", in.verb, usage)
 	}
 	return in, nil
+}
+
+func (in *input) setAPIServer(word string) (err error) {
+	in.apiServer, err = parseAPIServer(word)
+	return err
 }
 
 func (in *input) setCertificate(word string) error {

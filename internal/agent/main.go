@@ -82,7 +82,7 @@ func (a *agent) run(ctx context.Context, in input) error {
 	}
 	switch in.verb {
 	case verb.Facts:
-		return a.tellFacts(ctx)
+		return a.tellFacts(ctx, in.apiServer)
 	case verb.Plan:
 		return a.tellPlan(ctx, in)
 	}
@@ -101,11 +101,15 @@ func (a *agent) run(ctx context.Context, in input) error {
 	}
 }
 
-func (a *agent) tellFacts(ctx context.Context) error {
+func (a *agent) tellFacts(ctx context.Context, server *apiServer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	attempt := a.beginAttempt(ctx, server)
 	facts, err := a.gather(ctx, nil)
 	if err != nil {
 		return err
 	}
+	facts.APIServer = <-attempt
 	a.answer.result(verb.Result{Facts: &facts})
 	return nil
 }

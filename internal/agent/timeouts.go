@@ -19,6 +19,8 @@ const (
 
 	// LimitFacts is for Windows to tell all that a plan is made of. Its parts may hang: the Host Networking Service, DISM, the firewall.
 	LimitFacts = 10 * time.Minute
+	// LimitAPIServer is for the API server's name to be resolved and a TCP connection to be made, together.
+	LimitAPIServer = 5 * time.Second
 	// LimitStep is for each step that has no limit of its own and moves no files, for the same reason.
 	LimitStep = 10 * time.Minute
 	// LimitCheck is for one attempt of a check of the node.

@@ -44,6 +44,7 @@ type Host struct {
 	Probes      Probes
 	EventLog    EventLog
 	Antivirus   Antivirus
+	Outbound    Outbound
 }
 
 // System is what Windows says of itself.
@@ -176,6 +177,15 @@ type Antivirus interface {
 	AddExclusion(ctx context.Context, exclusion Exclusion) error
 	// RemoveExclusion takes an exclusion away; no error when it is not there. ErrRefused when Defender does not let it go.
 	RemoveExclusion(ctx context.Context, exclusion Exclusion) error
+}
+
+// Outbound is the way from the machine to others.
+type Outbound interface {
+	// LookupHost finds the addresses of a host's name, IPv4 and IPv6, as programs on the machine do: in the file hosts, then in DNS.
+	// ErrNotExist when there is no such name.
+	LookupHost(ctx context.Context, name string) (addresses []string, err error)
+	// Connect makes a TCP connection to a port of an address (10.0.0.1:6443) and ends it again. Nothing is sent.
+	Connect(ctx context.Context, address string) error
 }
 
 // SystemInfo is what a Windows machine says of itself.

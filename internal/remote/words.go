@@ -14,6 +14,7 @@ var (
 	programWord  = regexp.MustCompile(`^[A-Za-z]:(\\[A-Za-z0-9][A-Za-z0-9_.-]*)+\.exe$`)
 	flagWord     = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9-]*$`)
 	argumentWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:\\-]*$`)
+	urlWord      = regexp.MustCompile(`^https://[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}$`)
 	networkWord  = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`)
 )
 
@@ -33,7 +34,7 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 	}
 	words := []string{program, string(name)}
 	for _, arg := range args {
-		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) && !networkWord.MatchString(arg) {
+		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) && !networkWord.MatchString(arg) && !urlWord.MatchString(arg) {
 			return "", fmt.Errorf("argument %q of the agent's verb %s is not a plain word", arg, name)
 		}
 		words = append(words, arg)

@@ -19,6 +19,8 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 			verb.Apply, []string{"--spec", `C:\k\wicd\inbox\spec-0123456789ab.json`, "--payload", `C:\k\wicd\inbox\payload-ba9876543210.zst`}},
 		agentPath + ` apply --digest sha256:0123456789ab --certificate MIIB_-x --pod-subnet 10.132.1.0/24`: {
 			verb.Apply, []string{"--digest", "sha256:0123456789ab", "--certificate", "MIIB_-x", "--pod-subnet", "10.132.1.0/24"}},
+		agentPath + ` facts --api-server https://api-int.lab.example.com:6443`: {
+			verb.Facts, []string{"--api-server", "https://api-int.lab.example.com:6443"}},
 		agentPath + ` remove -v word_1`: {verb.Remove, []string{"-v", "word_1"}},
 	} {
 		got, err := commandLine(agentPath, c.name, c.args)
@@ -33,6 +35,7 @@ func TestWordsThatAreNotSent(t *testing.T) {
 	words := []string{
 		"", " ", "-", "--", "---x", "a b", "a\tb", "a\nb", "a\rb", "a\x00b", "ä", "a\u00a0b", "a\u2028b", "a–b", "a”b",
 		"--spec=x", "-a.b", "-a:b", "--%", "@splat", "#comment", "1..2", "~", "1", "10.0.0.1", "10.0.0.0/8/8", "/8", "10.0.0.0/", "1.2.3/8",
+		"http://a:1", "https://a", "https://a:1/", "https://:1", "https://-a:1", "https://a&b:1", "https://u@a:1", "//a:1", "https://a:123456",
 	}
 	for _, special := range "'\"%^&|<>$`(){}[],;*?!=+@#~/" {
 		words = append(words, string(special), "a"+string(special), string(special)+"a", "a"+string(special)+"b", `C:\a`+string(special))

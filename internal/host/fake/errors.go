@@ -42,6 +42,8 @@ var (
 	errHostName    error = &windowsError{"The format of the specified computer name is invalid.", nil}
 	errFeatureName error = &windowsError{"Feature name is unknown.", host.ErrNotExist}
 	errNoHNS       error = &windowsError{"The Host Networking Service is not there; the feature Containers must be enabled.", nil}
+	errNoHost      error = &windowsError{"No such host is known.", host.ErrNotExist}
+	errNoRoute     error = &windowsError{"A socket operation was attempted to an unreachable network.", nil}
 	errRefused     error = &windowsError{"No connection could be made because the target machine actively refused it.", nil}
 	errTaken       error = &windowsError{"Only one usage of each socket address is normally permitted.", nil}
 )

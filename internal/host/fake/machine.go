@@ -52,6 +52,7 @@ type Machine struct {
 	local     map[int]*localServer
 	runtimes  map[string]*localRuntime
 	faults    faults
+	silent    map[string]chan struct{} // by address or name; closed when it answers again
 }
 
 // New makes a machine as it comes out of its setup, powered off.
@@ -79,6 +80,7 @@ func New(options Options) *Machine {
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
 		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{}, eventSources: newEventSources(),
+		silent: map[string]chan struct{}{},
 	}
 	m.journal = newJournal(m.clock, &m.changes)
 	m.environment = newEnvironment()

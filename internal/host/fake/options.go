@@ -29,6 +29,8 @@ type Options struct {
 	Contents *ContentStore
 	// Listen opens a port on the machine's outside addresses, for programs that serve others. Nil: Process.Listen fails.
 	Listen func(ctx context.Context, port int) (net.Listener, error)
+	// Network is what is outside of the machine, for its names and connections. Nil: the machine is alone.
+	Network Network
 	// DiskBytes is the size of C:. Default: 127 GiB.
 	DiskBytes int64
 	// RebootDuration is the time between the end of all processes and the next boot. Zero: no time passes.

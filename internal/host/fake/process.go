@@ -82,7 +82,7 @@ func (p *Process) host() host.Host {
 	return host.Host{
 		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p}, Files: files{p}, Tree: tree{p},
 		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p}, Processes: processTable{p}, Probes: probes{p},
-		EventLog: eventLog{p}, Antivirus: antivirus{p},
+		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
 	}
 }
 

@@ -56,6 +56,7 @@ func (c *calls) record(h host.Host) host.Host {
 	h.Probes = probesCalls{h.Probes, c}
 	h.EventLog = eventLogCalls{h.EventLog, c}
 	h.Antivirus = antivirusCalls{h.Antivirus, c}
+	h.Outbound = outboundCalls{h.Outbound, c}
 	return h
 }
 

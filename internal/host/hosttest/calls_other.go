@@ -160,3 +160,18 @@ func (w antivirusCalls) RemoveExclusion(ctx context.Context, exclusion host.Excl
 	w.note("Antivirus.RemoveExclusion")
 	return w.of.RemoveExclusion(ctx, exclusion)
 }
+
+type outboundCalls struct {
+	of host.Outbound
+	*calls
+}
+
+func (w outboundCalls) LookupHost(ctx context.Context, name string) (addresses []string, err error) {
+	w.note("Outbound.LookupHost")
+	return w.of.LookupHost(ctx, name)
+}
+
+func (w outboundCalls) Connect(ctx context.Context, address string) error {
+	w.note("Outbound.Connect")
+	return w.of.Connect(ctx, address)
+}

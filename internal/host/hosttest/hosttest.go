@@ -86,6 +86,7 @@ func Behaviours() []Behaviour {
 		httpProbeBehaviours(), runtimeProbeBehaviours(),
 		eventLogBehaviours(),
 		antivirusBehaviours(),
+		outboundBehaviours(),
 		cancelBehaviours(),
 	} {
 		all = append(all, group...)
