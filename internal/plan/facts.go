@@ -33,6 +33,17 @@ type Facts struct {
 	EventSource bool `json:"eventSource,omitempty"`
 	// Antivirus is Microsoft Defender Antivirus.
 	Antivirus AntivirusFacts `json:"antivirus"`
+	// APIServer is whether the host reaches the API server; nil when that was not asked.
+	APIServer *APIServerFacts `json:"apiServer,omitempty"`
+}
+
+// APIServerFacts are what came of an attempt to connect from the host to the API server.
+type APIServerFacts struct {
+	URL string `json:"url"` // as it was asked: https://api-int.<cluster>.<domain>:6443
+	// Resolved are the addresses of its host on this machine, IPv4 first; none when the name does not resolve.
+	Resolved []string `json:"resolved,omitempty"`
+	// Error is, in words for an administrator, why it cannot be reached; empty when it was resolved and a TCP connection was made.
+	Error string `json:"error,omitempty"`
 }
 
 // AntivirusFacts are how Microsoft Defender Antivirus stands.

@@ -28,6 +28,7 @@ type model struct {
 	subnet    string
 	disturbs  map[string]bool // services that pods feel
 	refuses   bool            // Defender changes no exclusion
+	before    func(plan.Step) // looks at the host before each step; may be nil
 }
 
 // fresh is a host before us. The operator has made C:\k\wicd.
@@ -81,6 +82,9 @@ func (m *model) entries(folder string) []string {
 }
 
 func (m *model) effect(step plan.Step) {
+	if m.before != nil {
+		m.before(step)
+	}
 	m.disturbed = false
 	switch o := step.Operation.(type) {
 	case plan.EnableFeature:

@@ -12,7 +12,7 @@ import (
 // Record completes the ledger with all that the spec names and the ledger does not know yet, as the facts say it is now. The content of
 // files that were there is left for the agent to fill in.
 func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
-	l := facts.Ledger
+	l, left := facts.Ledger, findLeftovers(facts, spec)
 	l.Removing, l.Refusal = false, nil
 	if spec.HostName != "" && l.HostName == "" {
 		l.HostName = facts.System.HostName
@@ -30,9 +30,9 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	for i, service := range spec.Services {
 		services[i] = service.Name
 	}
-	l.Services = remember(l.Services, services, func(name string) *host.Service { return pointer(facts.Services, name) })
-	l.Paths = remember(l.Paths, recordedPaths(spec), func(path string) PathBefore { return pathBefore(facts, path) })
-	l.Networks = rememberNetworks(facts, spec)
+	l.Services = remember(l.Services, services, func(name string) *host.Service { return left.service(facts, name) })
+	l.Paths = remember(l.Paths, recordedPaths(spec), func(path string) PathBefore { return left.path(facts, path) })
+	l.Networks = rememberNetworks(facts, spec, left.there)
 	l.EventSource = recordEventSource(facts, spec)
 	return l
 }
@@ -86,12 +86,13 @@ func pathBefore(facts Facts, path string) PathBefore {
 	return before
 }
 
-// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not ours.
-func rememberNetworks(facts Facts, spec nodespec.NodeSpec) []string {
+// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not ours, unless an older
+// operator has left it.
+func rememberNetworks(facts Facts, spec nodespec.NodeSpec, left bool) []string {
 	networks := slices.Clone(facts.Ledger.Networks)
 	for _, name := range spec.Network.OwnedNetworks {
 		there := slices.ContainsFunc(facts.Networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
-		if !there && !containsFold(networks, name) {
+		if (!there || left) && !containsFold(networks, name) {
 			networks = append(networks, name)
 		}
 	}

@@ -48,6 +48,7 @@ func (m *maker) servicesToStop() map[string]string {
 			}
 		}
 	}
+	m.addReplaced(stops)
 	m.addDependents(stops)
 	return stops
 }
