@@ -20,35 +20,45 @@ import (
 // apiServerCA reads what the API server's certificate is verified with. Kubernetes puts it into every namespace.
 func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
-		facts.APIServerCA, err = readBundle(ctx, reader, namespace+"/kube-root-ca.crt", "ca.crt",
+		facts.APIServerCA, err = readBundle(ctx, reader, APIServerCA(namespace).String(), apiServerCAKey,
 			"Kubernetes writes the API server's certificate authority to it in every namespace.")
 		return err
 	}
 }
 
-// readKubeletClientCA reads what kubelets verify their clients with. Newer releases keep it out of the Ignition, because it rotates, and
-// in ControllerConfig instead.
+// readKubeletClientCA reads what kubelets verify their clients with. It rotates, so ControllerConfig has the newest, which the machine
+// config server gives to new workers too, whatever the Ignition of their pool says: that of a paused pool is old, and newer releases
+// keep it out of the Ignition. Only where ControllerConfig has none is it that of the Ignition.
 func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string, facts *nodespec.Cluster) error {
-	content, found, err := worker.content(kubeletCAPath)
-	if found && err == nil {
-		facts.KubeletClientCA, err = certificates(content)
-	}
-	if err != nil {
-		return &Error{Object: id, Field: "spec.config, file " + kubeletCAPath, Message: err.Error() +
-			". It must hold the certificate authorities of the kubelets' clients in PEM."}
-	}
-	if found {
+	const object, field = "ControllerConfig " + controllerConfig, "spec.kubeAPIServerServingCAData"
+	const remedy = "It holds the certificate authorities of the kubelets' clients."
+	config := &machineconfigv1.ControllerConfig{}
+	err := get(ctx, reader, controllerConfig, config, object, remedy)
+	bundle := config.Spec.KubeAPIServerServingCAData
+	if err == nil && len(bundle) > 0 {
+		if facts.KubeletClientCA, err = certificates(bundle); err != nil {
+			return &Error{Object: object, Field: field, Message: err.Error() + ". " + remedy}
+		}
 		return nil
 	}
-	const object, remedy = "ControllerConfig machine-config-controller", "It holds the certificate authorities of the kubelets' clients."
-	config := &machineconfigv1.ControllerConfig{}
-	if err := get(ctx, reader, "machine-config-controller", config, object, remedy); err != nil {
+	var fault *Error
+	if err != nil && !errors.As(err, &fault) {
 		return err
 	}
-	if facts.KubeletClientCA, err = certificates(config.Spec.KubeAPIServerServingCAData); err != nil {
-		return &Error{Object: object, Field: "spec.kubeAPIServerServingCAData", Message: err.Error() + ". " + remedy}
+	content, found, fileErr := worker.content(kubeletCAPath)
+	if found && fileErr == nil {
+		facts.KubeletClientCA, fileErr = certificates(content)
 	}
-	return nil
+	switch {
+	case fileErr != nil:
+		return &Error{Object: id, Field: "spec.config, file " + kubeletCAPath, Message: fileErr.Error() +
+			". It must hold the certificate authorities of the kubelets' clients in PEM."}
+	case found:
+		return nil
+	case err != nil:
+		return err
+	}
+	return &Error{Object: object, Field: field, Message: "it is empty. " + remedy}
 }
 
 // readBundle reads the certificates under a key of a ConfigMap.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -22,16 +24,43 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(configv1.Install(scheme), operatorv1.Install(scheme), machineconfigv1.Install(scheme))
 }
 
-// Objects are the kinds whose change may change what Read returns. ConfigMaps are not among them: their certificate authorities are
-// read with the rest.
-func Objects() []client.Object {
-	return []client.Object{
-		&configv1.Infrastructure{},
-		&configv1.ClusterVersion{},
-		&configv1.Network{},
-		&operatorv1.Network{},
-		&machineconfigv1.MachineConfigPool{},
+// Names of objects that there is one of.
+const (
+	workerPool           = "worker"
+	controllerConfig     = "machine-config-controller"
+	renderedWorkerPrefix = "rendered-worker-"
+	apiServerCAConfigMap = "kube-root-ca.crt"
+	apiServerCAKey       = "ca.crt"
+)
+
+// Watched are objects whose change may change what Read returns.
+type Watched struct {
+	// Object is of their kind.
+	Object client.Object
+	// Names tells of a name whether it is one of theirs.
+	Names func(string) bool
+}
+
+// Objects are all that Read reads, but for the ConfigMap APIServerCA. The API server is read anew when one of them changes.
+func Objects() []Watched {
+	named := func(want string) func(string) bool {
+		return func(name string) bool { return name == want }
 	}
+	return []Watched{
+		{&configv1.Infrastructure{}, named("cluster")},
+		{&configv1.ClusterVersion{}, named("version")},
+		{&configv1.Network{}, named("cluster")},
+		{&operatorv1.Network{}, named("cluster")},
+		{&machineconfigv1.MachineConfigPool{}, named(workerPool)},
+		{&machineconfigv1.ControllerConfig{}, named(controllerConfig)},
+		// The pool names one that may be made, or made again, after it was named.
+		{&machineconfigv1.MachineConfig{}, func(name string) bool { return strings.HasPrefix(name, renderedWorkerPrefix) }},
+	}
+}
+
+// APIServerCA is the ConfigMap that Kubernetes keeps in every namespace, with what the API server's certificate is verified with.
+func APIServerCA(namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: apiServerCAConfigMap}
 }
 
 // Error is an object of the cluster that is absent or is not what a node can be made from. Any other error of Read is a request that

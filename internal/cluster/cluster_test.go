@@ -8,11 +8,9 @@ import (
 	"testing"
 
 	configv1 "github.com/openshift/api/config/v1"
-	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	operatorv1 "github.com/openshift/api/operator/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,14 +96,15 @@ func TestReadsVariations(t *testing.T) {
 			},
 			func(c nodespec.Cluster) bool { return c.Kubelet.ClusterDomain != "cluster.local" },
 		},
-		"without a kubelet CA in the Ignition it is that of ControllerConfig": {
+		"the kubelet CA of ControllerConfig, which rotates, goes before that of the Ignition": {
 			func(t *testing.T, f *fixture) {
-				delete(f.files, kubeletCAPath)
-				f.clientCA = &machineconfigv1.ControllerConfig{
-					ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"},
-					Spec:       machineconfigv1.ControllerConfigSpec{KubeAPIServerServingCAData: []byte(certificate(t, "clients"))},
-				}
+				f.clientCA = controllerConfigWith(certificate(t, "clients"))
+				f.files[kubeletCAPath] = file{content: "an old one, which nobody reads"}
 			},
+			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
+		},
+		"a ControllerConfig without a kubelet CA leaves that of the Ignition": {
+			func(_ *testing.T, f *fixture) { f.clientCA = controllerConfigWith("") },
 			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
 		},
 		"a private key in a CA bundle goes nowhere": {
@@ -154,7 +153,9 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 			f.operatorNetwork.Spec.DefaultNetwork.OVNKubernetesConfig.HybridOverlayConfig.HybridOverlayVXLANPort = ptr.To(uint32(70000))
 		}, []string{"hybridOverlayVXLANPort", "70000"}},
 		"no pool of workers": {func(f *fixture) { f.pool = nil }, []string{"MachineConfigPool worker", "does not exist"}},
-		"a pool that is not rendered": {func(f *fixture) { f.pool.Spec.Configuration.Name = "" },
+		"an Infrastructure of no name": {func(f *fixture) { f.infrastructure.Status.InfrastructureName = "" },
+			[]string{"Infrastructure cluster", "status.infrastructureName", "empty"}},
+		"a pool that is not rendered": {func(f *fixture) { f.pool.Spec.Configuration.Name, f.pool.Status.Configuration.Name = "", "" },
 			[]string{"MachineConfigPool worker", "spec.configuration.name"}},
 		"a rendered configuration that is not there": {func(f *fixture) { f.rendered = nil }, []string{"MachineConfig rendered-worker-1", "does not exist"}},
 		"no Ignition":                      {func(f *fixture) { f.ignition = "{}" }, []string{"MachineConfig rendered-worker-1", "spec.config"}},
@@ -180,6 +181,10 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 		}, []string{kubeletCAPath, "larger than"}},
 		"a kubelet CA in neither place": {func(f *fixture) { delete(f.files, kubeletCAPath) },
 			[]string{"ControllerConfig machine-config-controller", "does not exist"}},
+		"an empty kubelet CA and none in the Ignition": {func(f *fixture) { delete(f.files, kubeletCAPath); f.clientCA = controllerConfigWith("") },
+			[]string{"ControllerConfig machine-config-controller", "spec.kubeAPIServerServingCAData", "empty"}},
+		"a kubelet CA of ControllerConfig that is none": {func(f *fixture) { f.clientCA = controllerConfigWith("canary") },
+			[]string{"ControllerConfig machine-config-controller", "spec.kubeAPIServerServingCAData", "no certificate"}},
 		"no CA of the API server": {func(f *fixture) { f.rootCA = nil }, []string{"ConfigMap wmco/kube-root-ca.crt", "does not exist"}},
 		"a CA of the API server under another key": {func(f *fixture) { f.rootCA.Data = map[string]string{"x": ""} },
 			[]string{"ConfigMap wmco/kube-root-ca.crt", "key ca.crt"}},
@@ -237,10 +242,10 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 func TestObjectsAreKnownToTheScheme(t *testing.T) {
 	c := newFixture(t).client(t)
 	seen := map[string]bool{}
-	for _, object := range Objects() {
-		kind, err := c.GroupVersionKindFor(object)
+	for _, watched := range Objects() {
+		kind, err := c.GroupVersionKindFor(watched.Object)
 		if err != nil || seen[kind.String()] {
-			t.Errorf("%T is %s, error %v", object, kind, err)
+			t.Errorf("%T is %s, error %v", watched.Object, kind, err)
 		}
 		seen[kind.String()] = true
 	}

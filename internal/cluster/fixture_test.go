@@ -80,9 +80,11 @@ func newFixture(t *testing.T) *fixture {
 				},
 			}},
 		}},
-		pool: &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Spec: machineconfigv1.MachineConfigPoolSpec{
-			Configuration: machineconfigv1.MachineConfigPoolStatusConfiguration{ObjectReference: corev1.ObjectReference{Name: "rendered-worker-1"}},
-		}},
+		pool: &machineconfigv1.MachineConfigPool{
+			ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+			Spec:       machineconfigv1.MachineConfigPoolSpec{Configuration: configuration("rendered-worker-1")},
+			Status:     machineconfigv1.MachineConfigPoolStatus{Configuration: configuration("rendered-worker-1")},
+		},
 		rendered: &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: "rendered-worker-1"}},
 		rootCA:   configMap(operatorNamespace, "kube-root-ca.crt", "ca.crt", certificate(t, "api")),
 		files: map[string]file{
@@ -90,6 +92,17 @@ func newFixture(t *testing.T) *fixture {
 			kubeletCAPath:     {content: certificate(t, "ignition"), compressed: true},
 		},
 		units: map[string]string{"kubelet.service": "[Service]\nExecStart=/usr/bin/kubelet \\\n  --cloud-provider=external \\\n  --v=2\n"},
+	}
+}
+
+func configuration(name string) machineconfigv1.MachineConfigPoolStatusConfiguration {
+	return machineconfigv1.MachineConfigPoolStatusConfiguration{ObjectReference: corev1.ObjectReference{Name: name}}
+}
+
+func controllerConfigWith(bundle string) *machineconfigv1.ControllerConfig {
+	return &machineconfigv1.ControllerConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "machine-config-controller"},
+		Spec:       machineconfigv1.ControllerConfigSpec{KubeAPIServerServingCAData: []byte(bundle)},
 	}
 }
 

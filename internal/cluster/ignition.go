@@ -26,8 +26,7 @@ const (
 // fileLimit is the size in bytes above which a file of the Ignition is refused: the largest is far smaller.
 const fileLimit = 4 << 20
 
-// readWorkerConfig reads what the Linux workers are configured with: the rendered MachineConfig that their pool has now, not the
-// newest by name. R-100
+// readWorkerConfig reads what the Linux workers are configured with: the rendered MachineConfig of their pool. R-100
 func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	name, err := renderedName(ctx, reader)
 	if err != nil {
@@ -48,17 +47,26 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	return readKubeletClientCA(ctx, reader, worker, id, facts)
 }
 
+// renderedName is the configuration that the machine config server would give to a new Linux worker now: the target of the pool
+// (spec.configuration) once one machine runs with it, and until then what all machines run with (status.configuration). So Windows nodes
+// do not get a configuration that no machine was seen to work with, and do not wait for the last of a thousand Linux workers.
 func renderedName(ctx context.Context, reader client.Reader) (string, error) {
 	const id = "MachineConfigPool worker"
 	pool := &machineconfigv1.MachineConfigPool{}
-	if err := get(ctx, reader, "worker", pool, id, "The machine config operator makes it; Windows nodes take their settings from it."); err != nil {
+	if err := get(ctx, reader, workerPool, pool, id, "The machine config operator makes it; Windows nodes take their settings from it."); err != nil {
 		return "", err
 	}
-	if pool.Spec.Configuration.Name == "" {
+	target, inForce := pool.Spec.Configuration.Name, pool.Status.Configuration.Name
+	// A count of machines that was made before the target changed counts machines of the former one.
+	proven := pool.Status.UpdatedMachineCount > 0 && pool.Status.ObservedGeneration >= pool.Generation
+	switch {
+	case target == "" && inForce == "":
 		return "", &Error{Object: id, Field: "spec.configuration.name",
 			Message: "it is empty. The machine config operator sets it once it has rendered the workers' configuration."}
+	case inForce == "", target != "" && proven:
+		return target, nil
 	}
-	return pool.Spec.Configuration.Name, nil
+	return inForce, nil
 }
 
 // workerIgnition are the files of an Ignition configuration by path, and its systemd units by name.

@@ -1,112 +1,104 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/host"
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// windowsRelease is a Windows Server version that can be a node.
-type windowsRelease struct {
-	version, name string
-	// leastRevision is the oldest update that works.
-	leastRevision int
-	// customVXLANPort tells whether HNS of this version can use another VXLAN port than 4789.
-	customVXLANPort bool
+// SupportedPlatform is what a platform asks of a cluster and its Windows nodes.
+type SupportedPlatform struct {
+	// Name is the platform type that the Infrastructure object has; Title is what people call it.
+	Name, Title string
+	// Windows are the names of the Windows releases that can be nodes there.
+	Windows []string
+	// Machines tells whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes everywhere.
+	Machines bool
+	// MachineNameLimit is how many characters the name of a Windows Machine may have; 0 is no limit.
+	MachineNameLimit int
+	// CustomVXLANPort tells whether the hybrid overlay must have a VXLAN port of its own.
+	CustomVXLANPort bool
 }
 
-// windowsReleases are the supported versions. Source: the support tables of the guides; 20348.681 is the build with KB5012637.
-var windowsReleases = []windowsRelease{
-	{version: "10.0.17763", name: "Windows Server 2019", leastRevision: 0},
-	{version: "10.0.20348", name: "Windows Server 2022", leastRevision: 681, customVXLANPort: true},
-	{version: "10.0.26100", name: "Windows Server 2025", leastRevision: 0, customVXLANPort: true},
-}
-
-type supportSubject struct {
-	system  host.SystemInfo
-	cluster nodespec.Cluster
-}
-
-func (s supportSubject) build() string {
-	return fmt.Sprintf("%s.%d", s.system.Version, s.system.Revision)
-}
-
-func (s supportSubject) release() (windowsRelease, bool) {
-	i := slices.IndexFunc(windowsReleases, func(r windowsRelease) bool { return r.version == s.system.Version })
-	if i < 0 {
-		return windowsRelease{}, false
+// Platforms are the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift 4.6, 4.8 and 4.12, the
+// newest of which stands. Windows Server 2025 and Nutanix are in later guides only: 2025 wherever 2022 is; Nutanix with these two, without
+// a limit of names: the MachineSets there are named <infrastructure>-windows-worker-<zone>.
+func Platforms() []SupportedPlatform {
+	return []SupportedPlatform{
+		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
+		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true, MachineNameLimit: 15},
+		{Name: "GCP", Title: "Google Cloud", Windows: []string{server2022, server2025}, Machines: true},
+		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true, MachineNameLimit: 15, CustomVXLANPort: true},
+		{Name: "Nutanix", Title: "Nutanix", Windows: []string{server2022, server2025}, Machines: true},
+		{Name: "None", Title: "no platform (`platform: none`)", Windows: []string{server2019, server2022, server2025}},
+		{Name: "BareMetal", Title: "bare metal", Windows: []string{server2019, server2022, server2025}},
 	}
-	return windowsReleases[i], true
 }
 
-// SupportHost decides whether a host can be a node of the cluster.
-func SupportHost(system host.SystemInfo, cluster nodespec.Cluster) Decision {
-	subject := supportSubject{system: system, cluster: cluster}
-	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.build(), cluster.Platform)
-	return decide(subject, allowed, []check[supportSubject]{
-		{"NetworkType", v1alpha1.ReasonNetworkUnsupported, ovnKubernetes},
-		{"HybridOverlay", v1alpha1.ReasonNetworkUnsupported, hybridOverlay},
-		{"Architecture", v1alpha1.ReasonArchitectureUnsupported, architecture},
-		{"Edition", v1alpha1.ReasonWindowsUnsupported, serverEdition},
-		{"WindowsVersion", v1alpha1.ReasonWindowsUnsupported, windowsVersion},
-		{"WindowsUpdate", v1alpha1.ReasonWindowsUnsupported, windowsUpdate},
-		{"VXLANPort", v1alpha1.ReasonVXLANPortUnsupported, vxlanPort},
-	})
+const (
+	server2019 = "Windows Server 2019"
+	server2022 = "Windows Server 2022"
+	server2025 = "Windows Server 2025"
+)
+
+// WindowsRelease is a release of Windows Server that can be a node.
+type WindowsRelease struct {
+	// Name is its name, Version what Windows itself tells: "10.0.20348".
+	Name, Version string
+	// LeastRevision is the oldest update that works: the number behind the version in a build. There is no newest one.
+	LeastRevision int
+	// CustomVXLANPort tells whether its host network can use another VXLAN port than 4789.
+	CustomVXLANPort bool
 }
 
-func ovnKubernetes(s supportSubject) string {
-	if s.cluster.Network.Type == "OVNKubernetes" {
-		return ""
+// WindowsReleases are the releases that can be nodes on some platform, the oldest first. 20348.681 is the build with KB5012637.
+func WindowsReleases() []WindowsRelease {
+	return []WindowsRelease{
+		{Name: server2019, Version: "10.0.17763"},
+		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, CustomVXLANPort: true},
+		{Name: server2025, Version: "10.0.26100", CustomVXLANPort: true},
 	}
-	return fmt.Sprintf("The cluster's network is %q; Windows nodes need OVN-Kubernetes with hybrid networking, which is chosen when the cluster is installed.", s.cluster.Network.Type)
 }
 
-func hybridOverlay(s supportSubject) string {
-	if s.cluster.Network.HybridOverlay {
-		return ""
-	}
-	return "OVN-Kubernetes has no hybrid networking: hybridOverlayConfig.hybridClusterNetwork of Network.operator.openshift.io/cluster is empty. It is chosen when the cluster is installed."
+// ReleaseLine is the clusters that a major version of the operator serves.
+type ReleaseLine struct {
+	// Operator is the operator's major version.
+	Operator int
+	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the operator brings.
+	Cluster, Kubernetes string
 }
 
-func architecture(s supportSubject) string {
-	if s.system.Architecture == "amd64" {
-		return ""
+// ReleaseLines are the lines of this operator, the oldest first; a release of the operator is of the last of them. So is a build that is no
+// release, whatever its version says: what it serves depends on the kubelet it brings and not on what it is called.
+func ReleaseLines() []ReleaseLine {
+	return []ReleaseLine{
+		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36"},
 	}
-	return fmt.Sprintf("The host's architecture is %q; only amd64 is supported.", s.system.Architecture)
 }
 
-// serverEdition refuses Windows for desktops, some of whose builds have the numbers of server builds.
-func serverEdition(s supportSubject) string {
-	if strings.HasPrefix(s.system.Edition, "Server") {
-		return ""
-	}
-	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.", s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
+// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the operator.
+const ClusterFloor = "4.6.8"
+
+func currentLine() ReleaseLine {
+	lines := ReleaseLines()
+	return lines[len(lines)-1]
 }
 
-func windowsVersion(s supportSubject) string {
-	if _, ok := s.release(); ok {
-		return ""
-	}
-	return fmt.Sprintf("%s, build %s, is not supported on platform %s: only Windows Server 2019 (10.0.17763), 2022 (10.0.20348.681 or later) and 2025 (10.0.26100) are.",
-		s.system.Product, s.build(), s.cluster.Platform)
+func platformNamed(name string) (SupportedPlatform, bool) {
+	return first(Platforms(), func(p SupportedPlatform) bool { return p.Name == name })
 }
 
-func windowsUpdate(s supportSubject) string {
-	release, _ := s.release()
-	if s.system.Revision >= release.leastRevision {
-		return ""
+func first[T any](list []T, is func(T) bool) (found T, ok bool) {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], true
 	}
-	return fmt.Sprintf("%s, build %s, lacks an update: build %s.%d or later is needed.", s.system.Product, s.build(), release.version, release.leastRevision)
+	return found, false
 }
 
-func vxlanPort(s supportSubject) string {
-	release, _ := s.release()
-	if s.cluster.Network.VXLANPort == nil || release.customVXLANPort {
-		return ""
+// enumerate writes a list as a sentence has it: "a, b and c".
+func enumerate(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
 	}
-	return fmt.Sprintf("The cluster uses the custom VXLAN port %d, which %s cannot use. Windows Server 2022 and later can.", *s.cluster.Network.VXLANPort, release.name)
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }

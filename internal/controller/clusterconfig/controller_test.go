@@ -1,0 +1,236 @@
+package clusterconfig
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	labcluster "github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+)
+
+var lab = clustertest.New(labcluster.Options{Profile: labcluster.OpenShift})
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
+
+// running is a Source in a manager, against a real API server.
+type running struct {
+	*Source
+	admin     client.Client
+	namespace string
+	// reads counts how often the cluster was read.
+	reads *atomic.Int64
+}
+
+// countingReader counts reads of the ClusterVersion, of which there is one in each read of the cluster.
+type countingReader struct {
+	client.Reader
+	reads *atomic.Int64
+}
+
+func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, ok := object.(*configv1.ClusterVersion); ok {
+		defer r.reads.Add(1)
+	}
+	return r.Reader.Get(ctx, key, object, options...)
+}
+
+// start runs a Source in a namespace of its own that has the operator's Deployment and what OLM made.
+func start(t *testing.T) *running {
+	t.Helper()
+	c := lab.Cluster(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme, operatorcondition.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &running{namespace: clustertest.Namespace(t, c), reads: &atomic.Int64{}}
+	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.namespace: {}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.admin, err = client.New(c.Config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	r.create(t, &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: olmName}})
+	r.create(t, deployment(r.namespace))
+
+	changed := make(chan event.GenericEvent, 100)
+	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace, changed)
+	r.Report = NewReporter(mgr.GetAPIReader(), mgr.GetEventRecorder(deploymentName),
+		operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), r.namespace, olmName), r.namespace)
+	if err := r.SetupWithManager(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	r.await(t, "the cluster is read", func(context.Context) (bool, error) {
+		_, err := r.Current()
+		return err == nil, nil
+	})
+	return r
+}
+
+func deployment(namespace string) *appsv1.Deployment {
+	labels := map[string]string{"name": deploymentName}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentName},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "none"}}},
+			},
+		},
+	}
+}
+
+func (r *running) create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := r.admin.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *running) await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, condition); err != nil {
+		_, current := r.Current()
+		t.Fatalf("%s: %v; the cluster was read %d times, with error %v", what, err, r.reads.Load(), current)
+	}
+}
+
+// settled waits until reads that are under way have ended, and returns how many there were.
+func (r *running) settled(t *testing.T) int64 {
+	t.Helper()
+	last, since := r.reads.Load(), time.Now()
+	r.await(t, "the reads come to an end", func(context.Context) (bool, error) {
+		if now := r.reads.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 500*time.Millisecond, nil
+	})
+	return last
+}
+
+func (r *running) rendered(t *testing.T) string {
+	t.Helper()
+	pool := &machineconfigv1.MachineConfigPool{}
+	if err := r.admin.Get(t.Context(), client.ObjectKey{Name: "worker"}, pool); err != nil {
+		t.Fatal(err)
+	}
+	return pool.Spec.Configuration.Name
+}
+
+// R-100, R-114
+func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
+	r := start(t)
+	named := func(o client.Object, name string) client.Object { o.SetName(name); return o }
+	for name, object := range map[string]client.Object{
+		"the Infrastructure":                     named(&configv1.Infrastructure{}, "cluster"),
+		"the ClusterVersion":                     named(&configv1.ClusterVersion{}, "version"),
+		"the Network's configuration":            named(&configv1.Network{}, "cluster"),
+		"the Network operator":                   named(&operatorv1.Network{}, "cluster"),
+		"the pool of workers":                    named(&machineconfigv1.MachineConfigPool{}, "worker"),
+		"the workers' rendered configuration":    named(&machineconfigv1.MachineConfig{}, r.rendered(t)),
+		"the ControllerConfig":                   named(&machineconfigv1.ControllerConfig{}, "machine-config-controller"),
+		"the API server's certificate authority": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "kube-root-ca.crt"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := r.settled(t)
+			change := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"test":"changed"}}}`))
+			if err := r.admin.Patch(t.Context(), object, change); err != nil {
+				t.Fatal(err)
+			}
+			r.await(t, "it is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
+		})
+	}
+	t.Run("another ConfigMap of the namespace is nothing to it", func(t *testing.T) {
+		before := r.settled(t)
+		r.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "another"}})
+		if after := r.settled(t); after != before {
+			t.Errorf("read %d times", after-before)
+		}
+	})
+}
+
+// R-109
+func TestTheOperatorsOwnStatus(t *testing.T) {
+	r := start(t)
+	condition := func(want metav1.ConditionStatus) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			object := &operatorsv2.OperatorCondition{}
+			err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: olmName}, object)
+			return meta.IsStatusConditionPresentAndEqual(object.Spec.Conditions, operatorcondition.ClusterSupported, want), err
+		}
+	}
+	event := func(eventType, reason string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			own := &appsv1.Deployment{}
+			if err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: deploymentName}, own); err != nil {
+				return false, err
+			}
+			var events eventsv1.EventList
+			if err := r.admin.List(ctx, &events, client.InNamespace(r.namespace)); err != nil {
+				return false, err
+			}
+			for _, e := range events.Items {
+				if e.Type == eventType && e.Reason == reason && e.Regarding.Kind == "Deployment" && e.Regarding.UID == own.UID {
+					return true, nil
+				}
+			}
+			return false, nil
+		}
+	}
+	setNetwork := func(plugin string) {
+		network := &configv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
+		change := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"networkType":"`+plugin+`"}}`))
+		if err := r.admin.Patch(context.Background(), network, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { setNetwork("OVNKubernetes") })
+
+	r.await(t, "OLM is told that the cluster is supported", condition(metav1.ConditionTrue))
+	setNetwork("OpenShiftSDN")
+	r.await(t, "OLM is told that it is not", condition(metav1.ConditionFalse))
+	r.await(t, "a warning is at the Deployment", event(corev1.EventTypeWarning, "NetworkUnsupported"))
+	setNetwork("OVNKubernetes")
+	r.await(t, "OLM is told that it is again", condition(metav1.ConditionTrue))
+	r.await(t, "and so is the Deployment", event(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
+}

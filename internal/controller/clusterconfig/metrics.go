@@ -1,0 +1,13 @@
+package clusterconfig
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var clusterSupported = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "windows_machine_config_cluster_supported",
+	Help: "1 when the operator can serve the cluster, 0 when it cannot; the reason says why. There is one series at a time.",
+}, []string{"reason"})
+
+func init() { metrics.Registry.MustRegister(clusterSupported) }

@@ -1,0 +1,138 @@
+package clusterconfig
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
+// +kubebuilder:rbac:groups="";events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+// deploymentName is the operator's own Deployment, in its own namespace.
+const deploymentName = "windows-machine-config-operator"
+
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
+// standing is whether the operator can serve the cluster.
+type standing struct {
+	supported       bool
+	reason, message string
+}
+
+// judge takes what Source keeps.
+func judge(facts nodespec.Cluster, err error) standing {
+	if err != nil {
+		return standing{reason: v1alpha1.ReasonClusterNotRead, message: "The cluster's configuration cannot be used: " + err.Error()}
+	}
+	decision := policy.SupportCluster(facts)
+	if decision.Allowed {
+		return standing{supported: true, reason: v1alpha1.ReasonSucceeded, message: decision.Message}
+	}
+	return standing{reason: decision.Reason, message: decision.Message}
+}
+
+// Reporter tells whether the operator can serve the cluster: by an event on the operator's Deployment, a metric, and the condition
+// ClusterSupported for OLM. It is told the state again and again, and repeats no event while the reason stays the same. Only one
+// goroutine may use it.
+type Reporter struct {
+	live       client.Reader
+	events     events.EventRecorder
+	conditions *operatorcondition.Writer
+	namespace  string
+
+	// told is the reason of the last event; empty when none was needed since the operator started.
+	told string
+	// counted is the reason that the metric has.
+	counted string
+}
+
+// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own.
+func NewReporter(live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string) *Reporter {
+	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace}
+}
+
+func (r *Reporter) report(ctx context.Context, s standing) error {
+	r.count(s)
+	if err := r.tell(ctx, s); err != nil {
+		return err
+	}
+	status := metav1.ConditionFalse
+	if s.supported {
+		status = metav1.ConditionTrue
+	}
+	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status, Reason: s.reason, Message: s.message})
+}
+
+func (r *Reporter) count(s standing) {
+	value := 0.0
+	if s.supported {
+		value = 1
+	}
+	clusterSupported.WithLabelValues(s.reason).Set(value)
+	if r.counted != s.reason {
+		clusterSupported.DeleteLabelValues(r.counted)
+		r.counted = s.reason
+	}
+}
+
+// tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the beginning is not
+// worth one.
+func (r *Reporter) tell(ctx context.Context, s standing) error {
+	reason, eventType, message := s.reason, corev1.EventTypeWarning, s.message+" No host is configured while this is so; nodes that are there stay as they are."
+	if s.supported {
+		reason, eventType, message = operatorcondition.ClusterSupported, corev1.EventTypeNormal, s.message
+	}
+	if reason == r.told || s.supported && r.told == "" {
+		return nil
+	}
+	deployment, err := r.deployment(ctx)
+	if err != nil {
+		return err
+	}
+	r.told = reason
+	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason", reason, "message", s.message)
+	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", shortened(message))
+	return nil
+}
+
+// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+func (r *Reporter) deployment(ctx context.Context) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: deploymentName}}
+	name := client.ObjectKeyFromObject(deployment)
+	found := &appsv1.Deployment{}
+	switch err := r.live.Get(ctx, name, found); {
+	case err == nil:
+		return found, nil
+	case apierrors.IsNotFound(err):
+		return deployment, nil
+	default:
+		return nil, fmt.Errorf("read Deployment %s, the operator's own, for an event about it: %w", name, err)
+	}
+}
+
+// shortened cuts a text to what fits into an event, at the boundary of a character.
+func shortened(text string) string {
+	if len(text) <= longestNote {
+		return text
+	}
+	const more = "…"
+	cut := longestNote - len(more)
+	for cut > 0 && text[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + more
+}

@@ -1,0 +1,197 @@
+package clusterconfig
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+const namespace, olmName = "wmco", "windows-machine-config-operator.v12.0.0"
+
+var (
+	good = nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
+	sdn  = nodespec.Cluster{Platform: "AWS", Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OpenShiftSDN"}}
+	old  = nodespec.Cluster{Platform: "AWS", Version: "4.6.7", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
+)
+
+// trial is a Reporter with everything that it says.
+type trial struct {
+	*Reporter
+	client   client.WithWatch
+	recorder *events.FakeRecorder
+}
+
+func newTrial(t *testing.T, objects ...client.Object) *trial {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, operatorcondition.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	recorder := events.NewFakeRecorder(10)
+	clusterSupported.Reset()
+	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace), c, recorder}
+}
+
+func olm() client.Object {
+	return &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: olmName}}
+}
+
+// says reports what was read and returns the events of it.
+func (r *trial) says(t *testing.T, facts nodespec.Cluster, err error) []string {
+	t.Helper()
+	if err := r.report(t.Context(), judge(facts, err)); err != nil {
+		t.Fatal(err)
+	}
+	var recorded []string
+	for len(r.recorder.Events) > 0 {
+		recorded = append(recorded, <-r.recorder.Events)
+	}
+	return recorded
+}
+
+// condition is what OLM sees.
+func (r *trial) condition(t *testing.T) metav1.Condition {
+	t.Helper()
+	object := &operatorsv2.OperatorCondition{}
+	if err := r.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: olmName}, object); err != nil {
+		t.Fatal(err)
+	}
+	found := meta.FindStatusCondition(object.Spec.Conditions, operatorcondition.ClusterSupported)
+	if found == nil {
+		t.Fatal("there is no condition ClusterSupported")
+	}
+	return *found
+}
+
+func expectEvents(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("events %q, want %q", got, want)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("event %q, want %q", got[i], want[i])
+		}
+	}
+}
+
+// expectMetric wants one series and no other.
+func expectMetric(t *testing.T, reason string, value float64) {
+	t.Helper()
+	series := make(chan prometheus.Metric, 10)
+	clusterSupported.Collect(series)
+	if n := len(series); n != 1 {
+		t.Fatalf("the metric has %d series", n)
+	}
+	var got dto.Metric
+	if err := (<-series).Write(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.GetGauge().GetValue() != value || got.GetLabel()[0].GetValue() != reason {
+		t.Errorf("the metric is %s, want %v for %s", &got, value, reason)
+	}
+}
+
+//
+func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
+	fault := &cluster.Error{Object: "Infrastructure cluster", Message: "it does not exist."}
+	t.Run("a cluster that is supported from the beginning is worth no event", func(t *testing.T) {
+		r := newTrial(t, olm())
+		expectEvents(t, r.says(t, good, nil))
+		if got := r.condition(t); got.Status != metav1.ConditionTrue || got.Reason != v1alpha1.ReasonSucceeded || !strings.Contains(got.Message, "5.0.3") {
+			t.Errorf("condition %+v", got)
+		}
+		expectMetric(t, v1alpha1.ReasonSucceeded, 1)
+	})
+	t.Run("one that is not is told once, and once more when it is mended", func(t *testing.T) {
+		r := newTrial(t, olm())
+		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported The cluster's network is \"OpenShiftSDN\".")
+		expectEvents(t, r.says(t, sdn, nil))
+		if got := r.condition(t); got.Status != metav1.ConditionFalse || got.Reason != v1alpha1.ReasonNetworkUnsupported {
+			t.Errorf("condition %+v", got)
+		}
+		expectEvents(t, r.says(t, good, nil), "Normal ClusterSupported OpenShift 5.0.3")
+		expectEvents(t, r.says(t, good, nil))
+		if got := r.condition(t); got.Status != metav1.ConditionTrue {
+			t.Errorf("condition %+v", got)
+		}
+		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
+	})
+	t.Run("another reason is told again", func(t *testing.T) {
+		r := newTrial(t, olm())
+		expectEvents(t, r.says(t, nodespec.Cluster{}, fault), "Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: Infrastructure cluster")
+		expectEvents(t, r.says(t, old, nil), "Warning ClusterVersionUnsupported")
+		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
+	})
+	t.Run("the metric has one series", func(t *testing.T) {
+		r := newTrial(t, olm())
+		r.says(t, old, nil)
+		r.says(t, sdn, nil)
+		expectMetric(t, v1alpha1.ReasonNetworkUnsupported, 0)
+	})
+	t.Run("a Deployment that cannot be read now is asked again, and then told", func(t *testing.T) {
+		r := newTrial(t, olm())
+		broken := errors.New("connection refused")
+		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return broken
+		}})
+		if err := r.report(t.Context(), judge(sdn, nil)); !errors.Is(err, broken) {
+			t.Errorf("error is %v", err)
+		}
+		r.live = r.client
+		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
+	})
+	t.Run("an OperatorCondition that is not there keeps the event from nobody", func(t *testing.T) {
+		r := newTrial(t)
+		if err := r.report(t.Context(), judge(sdn, nil)); err == nil || len(r.recorder.Events) != 1 {
+			t.Errorf("error %v, %d events", err, len(r.recorder.Events))
+		}
+	})
+}
+
+func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
+	t.Run("with its UID, by which it is described", func(t *testing.T) {
+		r := newTrial(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deploymentName, UID: "one"}})
+		if got, err := r.deployment(t.Context()); err != nil || got.UID != "one" {
+			t.Errorf("got %+v, error %v", got, err)
+		}
+	})
+	t.Run("by name where something else runs the operator", func(t *testing.T) {
+		if got, err := newTrial(t).deployment(t.Context()); err != nil || got.Name != deploymentName || got.Namespace != namespace {
+			t.Errorf("got %+v, error %v", got, err)
+		}
+	})
+}
+
+func TestAnEventHoldsWhatTheAPIServerTakes(t *testing.T) {
+	long := shortened(strings.Repeat("x", longestNote-2) + "äöü")
+	if len(long) > longestNote || !utf8.ValidString(long) || !strings.HasSuffix(long, "…") {
+		t.Errorf("%d bytes: %q", len(long), long[len(long)-8:])
+	}
+	if shortened("short") != "short" {
+		t.Error("a short text was changed")
+	}
+}

@@ -1,0 +1,67 @@
+// Package operatorcondition tells the Operator Lifecycle Manager (OLM) how the operator is: it writes conditions to the
+// OperatorCondition object that OLM makes for each installation. Where the operator was not installed by OLM there is none.
+package operatorcondition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups=operators.coreos.com,namespace=system,resources=operatorconditions,verbs=get;update
+
+// ClusterSupported is the condition that tells whether the operator can serve the cluster.
+const ClusterSupported = "ClusterSupported"
+
+// NameVariable is the environment variable in which OLM tells the name of the object.
+const NameVariable = "OPERATOR_CONDITION_NAME"
+
+// AddToScheme registers the API type that a Writer needs.
+func AddToScheme(scheme *runtime.Scheme) error { return operatorsv2.AddToScheme(scheme) }
+
+// Writer writes the conditions of one OperatorCondition. Any number of controllers may write through it at once, each its own types.
+type Writer struct {
+	client client.Writer
+	live   client.Reader
+	name   types.NamespacedName
+}
+
+// NewWriter makes a writer. live reads the API server itself and no cache. An empty name means that OLM did not install the operator:
+// nothing is written then.
+func NewWriter(c client.Writer, live client.Reader, namespace, name string) *Writer {
+	return &Writer{client: c, live: live, name: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// Set adds the condition, or puts it in the place of the one of its type; others stay. It writes only what differs, and keeps the time of
+// the last transition while the status stays the same.
+func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
+	if w.name.Name == "" {
+		return nil
+	}
+	if condition.Reason == "" {
+		return errors.New("a condition without a reason cannot be written")
+	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object := &operatorsv2.OperatorCondition{}
+		if err := w.live.Get(ctx, w.name, object); err != nil {
+			return err
+		}
+		// OLM reads spec.conditions, which are the operator's, and copies them into the status, which is OLM's.
+		if !meta.SetStatusCondition(&object.Spec.Conditions, condition) {
+			return nil
+		}
+		return w.client.Update(ctx, object)
+	})
+	if err != nil {
+		return fmt.Errorf("write the condition %s to OperatorCondition %s, which the environment variable %s names: %w", condition.Type, w.name, NameVariable, err)
+	}
+	return nil
+}
