@@ -170,6 +170,19 @@ func TestATransferThatIsCutIsRepeated(t *testing.T) {
 	}
 }
 
+func TestAFolderThatIsMadeMeanwhileIsNoFailure(t *testing.T) {
+	s, c := hostWith(t, nil, func(s *server) {
+		s.disk.put("C:/k/wicd/other", "x")
+		s.disk.failures["List /C:/k/wicd"] = sftp.ErrSSHFxNoSuchFile // it was not there yet
+	})
+	if err := c.Upload(t.Context(), `C:\k\wicd\new`, 3, strings.NewReader("new"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(s.disk.content("C:/k/wicd/new")); got != "new" {
+		t.Errorf("it is %q", got)
+	}
+}
+
 func TestUploadsThatFail(t *testing.T) {
 	const path = `C:\k\wicd\inbox\spec-0123456789ab.json`
 	data := content(2 << 20)

@@ -186,6 +186,9 @@ func (u *upload) open(s *fileSession) (*sftp.File, error) {
 	if errors.Is(statErr, fs.ErrNotExist) {
 		before, statErr = nil, nil
 	}
+	if errors.Is(listErr, fs.ErrNotExist) {
+		listErr = nil // the folder was made in this moment, by another upload
+	}
 	if err := errors.Join(listErr, statErr); err != nil {
 		return file, errors.Join(err, file.Close())
 	}

@@ -2,34 +2,70 @@ package keys
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 
-// Reconciler tells by an event on the Secret when its private key cannot be used, once for each version of the Secret.
+// platformPoll is how often the facts of the cluster are looked at, in memory, until they are known.
+const platformPoll = 2 * time.Second
+
+// ClusterSource knows the cluster.
+type ClusterSource interface {
+	// Current returns the facts that were read last, or why they cannot be used.
+	Current() (nodespec.Cluster, error)
+}
+
+// Reconciler keeps the user data equal to the private key, and tells by events on the Secret of the key what it did and when the key cannot be
+// used. It does one thing at a time.
 type Reconciler struct {
 	Client    client.Client
 	Namespace string
 	Events    events.EventRecorder
+	Cluster   ClusterSource
 
+	// exists tells whether there is a namespace that takes new objects.
+	exists func(ctx context.Context, namespace string) (bool, error)
+	// reported is the version of the Secret whose faults were told.
 	reported string
+	// kept is what was written or found right, by namespace.
+	kept map[string]keptUserData
 }
 
-// SetupWithManager registers the controller.
+// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of SecretCache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	once := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: SecretName}}}
+	}
+	namespaces, err := newNamespaceCaches(mgr)
+	if err != nil {
+		return err
+	}
+	r.exists = namespaces.exists
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("keys").
-		For(&corev1.Secret{}, builder.WithPredicates(predicate.NewPredicateFuncs(r.IsPrivateKey))).
-		Complete(r)
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(once), builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
+	for _, cache := range namespaces {
+		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(once)))
+	}
+	return b.Complete(r)
 }
 
 // IsPrivateKey tells whether an object is the Secret with the private key.
@@ -37,22 +73,53 @@ func (r *Reconciler) IsPrivateKey(o client.Object) bool {
 	return o.GetNamespace() == r.Namespace && o.GetName() == SecretName
 }
 
-// Reconcile reports a private key that cannot be used. Instances read the key themselves.
+// IsRelevant tells whether a Secret is that of the private key or of user data.
+func (r *Reconciler) IsRelevant(o client.Object) bool {
+	return r.IsPrivateKey(o) || isUserData(o)
+}
+
+// Reconcile brings the user data in line with the private key. Without a key that can be used it stays as it is: Machines that are made in
+// the mean time are as reachable as those from before. Instances read the key themselves.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, request.NamespacedName, secret); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("read Secret %s: %w", request.NamespacedName, err))
 	}
+	key, err := parse(secret)
+	r.report(ctx, secret, key, err)
+	if err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // It is told of; another Secret is an event.
+	}
+	cluster, err := r.Cluster.Current()
+	if err != nil {
+		// Without its platform nobody knows in which form the user data is read.
+		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is told elsewhere.
+	}
+	script, err := userdata.Generate(cluster.Platform, key.Signer().PublicKey())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var errs []error
+	for _, namespace := range userDataNamespaces {
+		errs = append(errs, r.keepUserData(ctx, secret, namespace, script))
+	}
+	return ctrl.Result{}, errors.Join(errs...)
+}
+
+// report tells of the keys in the Secret, once for each version of it.
+func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, key sshkey.Key, err error) {
 	if secret.ResourceVersion == r.reported {
-		return ctrl.Result{}, nil
+		return
 	}
 	r.reported = secret.ResourceVersion
-	key, err := parse(secret)
 	if err != nil {
 		log.FromContext(ctx).Info("the SSH private key cannot be used", "reason", err.Error())
-		r.Events.Eventf(secret, nil, corev1.EventTypeWarning, "PrivateKeyInvalid", "ReadPrivateKey", "%s. %s", err.Error(), Remedy(r.Namespace))
-		return ctrl.Result{}, nil
+		r.emit(privateKeyInvalid(secret, err))
+		return
 	}
 	log.FromContext(ctx).Info("SSH private key read", "algorithm", key.Algorithm, "publicKeyHash", key.Hash())
-	return ctrl.Result{}, nil
+	if _, _, err := previous(secret); err != nil {
+		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
+		r.emit(previousKeyInvalid(secret, err))
+	}
 }

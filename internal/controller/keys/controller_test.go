@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // trial is a Reconciler with everything that it says.
@@ -26,9 +29,26 @@ type trial struct {
 func newTrial(objects ...client.Object) *trial {
 	recorder := events.NewFakeRecorder(10)
 	return &trial{
-		Reconciler: Reconciler{Client: fake.NewClientBuilder().WithObjects(objects...).Build(), Namespace: namespace, Events: recorder},
+		Reconciler: reconciler(fake.NewClientBuilder().WithObjects(objects...).Build(), recorder),
 		recorder:   recorder,
 	}
+}
+
+func reconciler(c client.Client, recorder events.EventRecorder) Reconciler {
+	return Reconciler{
+		Client: c, Namespace: namespace, Events: recorder, Cluster: platform("AWS"),
+		exists: func(ctx context.Context, name string) (bool, error) { return namespaceExists(ctx, c, name) },
+	}
+}
+
+// platform is a cluster of which only that is known.
+type platform string
+
+func (p platform) Current() (nodespec.Cluster, error) {
+	if p == "" {
+		return nodespec.Cluster{}, errors.New("not read yet")
+	}
+	return nodespec.Cluster{Platform: string(p)}, nil
 }
 
 // reconcile reconciles the Secret once and returns the events of it.
@@ -101,27 +121,30 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 	})
 	t.Run("a request that fails is an error, so that it is tried again", func(t *testing.T) {
 		broken := errors.New("connection refused")
-		r := Reconciler{Client: failing(broken), Namespace: namespace, Events: events.NewFakeRecorder(1)}
+		r := reconciler(failing(broken), events.NewFakeRecorder(1))
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}
 	})
 }
 
-func TestOnlyOneSecretIsWatched(t *testing.T) {
+func TestOnlyFewSecretsAreWatched(t *testing.T) {
 	r := Reconciler{Namespace: namespace}
 	for name, test := range map[string]struct {
 		namespace, name string
 		want            bool
 	}{
-		"the private key":                     {namespace, SecretName, true},
-		"a Secret of that name elsewhere":     {"openshift-machine-api", SecretName, false},
-		"another Secret of the operator's":    {namespace, "windows-user-data", false},
-		"a Secret whose name begins the same": {namespace, SecretName + "-old", false},
+		"the private key":                       {namespace, SecretName, true},
+		"a Secret of that name elsewhere":       {"openshift-machine-api", SecretName, false},
+		"the user data":                         {"openshift-machine-api", "windows-user-data", true},
+		"the user data for Cluster API":         {"openshift-cluster-api", "windows-user-data", true},
+		"a Secret of that name in another":      {namespace, "windows-user-data", false},
+		"a Secret whose name begins the same":   {namespace, SecretName + "-old", false},
+		"the user data of other Windows images": {"openshift-machine-api", "windows-user-data-gpu", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: test.namespace, Name: test.name}}
-			if got := r.IsPrivateKey(secret); got != test.want {
+			if got := r.IsRelevant(secret); got != test.want {
 				t.Errorf("it is %v", got)
 			}
 		})

@@ -1,4 +1,5 @@
-// Package keys reads the SSH private key that the operator logs in with, and tells the administrator when it cannot be used.
+// Package keys reads the SSH private key that the operator logs in with, keeps the user data of new Machines equal to it, and tells the
+// administrator when it cannot be used.
 package keys
 
 import (

@@ -1,0 +1,68 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-machine-api;openshift-cluster-api,verbs=get;list;watch
+
+// SecretCache is what the manager's cache must have of Secrets: the private key in the operator's own namespace, and the user data. Each by its
+// name, which is all that the operator may read.
+func SecretCache(namespace string) cache.ByObject {
+	named := func(name string) cache.Config {
+		return cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
+	}
+	namespaces := map[string]cache.Config{}
+	for _, other := range userDataNamespaces {
+		namespaces[other] = named(userdata.SecretName)
+	}
+	namespaces[namespace] = named(SecretName)
+	return cache.ByObject{Namespaces: namespaces}
+}
+
+// namespaceCaches hold one Namespace each, by its name: a cache can be told of one name only.
+type namespaceCaches map[string]cache.Cache
+
+// newNamespaceCaches makes the caches and lets the manager run them.
+func newNamespaceCaches(mgr ctrl.Manager) (namespaceCaches, error) {
+	all := namespaceCaches{}
+	for _, name := range userDataNamespaces {
+		one, err := cache.New(mgr.GetConfig(), cache.Options{
+			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Namespace{}: {Field: fields.OneTermEqualSelector("metadata.name", name)},
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("make a cache for Namespace %s: %w", name, err)
+		}
+		if err := mgr.Add(one); err != nil {
+			return nil, fmt.Errorf("run the cache for Namespace %s: %w", name, err)
+		}
+		all[name] = one
+	}
+	return all, nil
+}
+
+// exists tells whether there is a namespace that takes new objects. One that is being deleted does not.
+func (c namespaceCaches) exists(ctx context.Context, name string) (bool, error) {
+	return namespaceExists(ctx, c[name], name)
+}
+
+func namespaceExists(ctx context.Context, reader client.Reader, name string) (bool, error) {
+	namespace := &corev1.Namespace{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return false, client.IgnoreNotFound(fmt.Errorf("read Namespace %s: %w", name, err))
+	}
+	return namespace.DeletionTimestamp.IsZero(), nil
+}

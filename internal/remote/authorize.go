@@ -1,0 +1,143 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+const (
+	// administratorsKeys is the file that OpenSSH for Windows reads for members of the group Administrators, as its own configuration has it.
+	administratorsKeys = "/C:/ProgramData/ssh/administrators_authorized_keys"
+	// ownKeys is the file for all others, below their profile.
+	ownKeys = ".ssh/authorized_keys"
+	// longestKeys is more than any such file has, in bytes.
+	longestKeys = 1 << 20
+)
+
+// Authorize makes a host accept a public key for the user, who is logged in with another one: the key is added to
+// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the user in. The file is
+// written in place, so that it keeps its access list, without which sshd refuses it. Keys that are there already stay, and nothing is written
+// if the key is among them. The file is read again before success is told.
+func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
+	if publicKey == nil {
+		return errors.New("authorise a public key: there is none")
+	}
+	err := connection.operate(ctx, "an answer while the public key is authorised", func(_ context.Context, s *fileSession) error {
+		return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
+	})
+	return connection.verdict(ctx, err, func(err error) error {
+		return connection.transferFailed("authorise the operator's new public key for user "+user, err)
+	})
+}
+
+func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.PublicKey) error {
+	name, content, err := authorizedKeys(s, user, loggedInWith)
+	if err != nil || accepts(content, key) {
+		return err
+	}
+	if err := appendTo(s, name, int64(len(content)), addition(content, key)); err != nil {
+		return fmt.Errorf("add it to %s: %w", windowsPath(name), err)
+	}
+	content, err = readKeys(s, name)
+	if err != nil {
+		return err
+	}
+	if !accepts(content, key) {
+		return fmt.Errorf("it was added to %s, and is not there: something else writes that file", windowsPath(name))
+	}
+	return nil
+}
+
+// authorizedKeys finds the file by which the user is let in, and reads it: the first that accepts the key which the user is logged in with, or
+// else the first that is there.
+func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (name string, content []byte, err error) {
+	candidates := []string{administratorsKeys, path.Join(profile(s, user), ownKeys)}
+	for _, candidate := range candidates {
+		list, err := readKeys(s, candidate)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case name != "" && (err != nil || !accepts(list, loggedInWith)):
+			continue
+		case err != nil:
+			return "", nil, err
+		case accepts(list, loggedInWith):
+			return candidate, list, nil
+		}
+		name, content = candidate, list
+	}
+	if name != "" {
+		return name, content, nil
+	}
+	return "", nil, fmt.Errorf("neither %s nor %s is there: sshd_config on the host names another file, and the key must be added there by hand",
+		windowsPath(candidates[0]), windowsPath(candidates[1]))
+}
+
+// profile is the user's home, where an SFTP session begins.
+func profile(s *fileSession, user string) string {
+	if home, err := s.RealPath("."); err == nil {
+		if _, err := sftpPath(windowsPath(home)); err == nil && strings.Count(home, "/") > 2 {
+			return home
+		}
+	}
+	return path.Join("/C:/Users", user)
+}
+
+func readKeys(s *fileSession, name string) ([]byte, error) {
+	file, err := s.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", windowsPath(name), err)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, longestKeys+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", windowsPath(name), err)
+	}
+	if len(content) > longestKeys {
+		return nil, fmt.Errorf("%s is longer than %d bytes: that is no list of keys", windowsPath(name), longestKeys)
+	}
+	return content, nil
+}
+
+// accepts tells whether the key is in the list, without options that might keep it from being accepted.
+func accepts(content []byte, key ssh.PublicKey) bool {
+	for line := range bytes.Lines(content) {
+		known, _, options, _, err := ssh.ParseAuthorizedKey(line)
+		if err == nil && len(options) == 0 && bytes.Equal(known.Marshal(), key.Marshal()) {
+			return true
+		}
+	}
+	return false
+}
+
+// addition is what comes to the end of the list, with lines that end as those which are there.
+func addition(content []byte, key ssh.PublicKey) []byte {
+	end := "\n"
+	if bytes.Contains(content, []byte("\r\n")) {
+		end = "\r\n"
+	}
+	line := strings.TrimSuffix(string(ssh.MarshalAuthorizedKey(key)), "\n") + end
+	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
+		// Also what an attempt has left that was cut off: a broken line is passed over.
+		line = end + line
+	}
+	return []byte(line)
+}
+
+// appendTo writes behind the end of a file that is there, without making it anew.
+func appendTo(s *fileSession, name string, size int64, data []byte) error {
+	file, err := s.OpenFile(name, os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(data, size)
+	return errors.Join(err, file.Close())
+}
