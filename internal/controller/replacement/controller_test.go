@@ -1,0 +1,494 @@
+package replacement
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+const namespace = "wmco"
+
+func newKey(t *testing.T) (sshkey.Key, []byte) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	key, err := sshkey.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, content
+}
+
+// world is a cluster in which the key was just replaced.
+type world struct {
+	t        *testing.T
+	client   client.Client
+	live     int // requests to the API server
+	clock    *clocktesting.FakePassiveClock
+	recorder *events.FakeRecorder
+	before   sshkey.Key
+	present  sshkey.Key
+	// beforeContent is the private key that was replaced, as it would stand in the Secret.
+	beforeContent []byte
+	made          int
+	Reconciler
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
+	memory := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).Build()
+	w.client = memory
+	counting := interceptor.NewClient(memory, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			w.live++
+			return c.Get(ctx, key, o, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, options ...client.ListOption) error {
+			w.live++
+			return c.List(ctx, o, options...)
+		},
+	})
+	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Events: w.recorder, Clock: w.clock}
+	w.before, w.beforeContent = newKey(t)
+	var content []byte
+	w.present, content = newKey(t)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: content}})
+	script, err := userdata.Generate("AWS", w.present.Signer().PublicKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: script}})
+	return w
+}
+
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	if err := w.client.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) update(o client.Object) {
+	w.t.Helper()
+	if err := w.client.Update(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) delete(o client.Object) {
+	w.t.Helper()
+	if err := w.client.Delete(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) set(name string, replicas int32, secret string) *machinev1beta1.MachineSet {
+	w.t.Helper()
+	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID(name)}}
+	set.Spec.Replicas = ptr.To(replicas)
+	set.Spec.Template.Labels = map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
+	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"userDataSecret":{"name":%q}}`, secret)}
+	w.create(set)
+	return set
+}
+
+// machine makes a Machine that runs, with a Node that was configured with a key, and an instance whose host refuses the present one.
+func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machinev1beta1.Machine {
+	w.t.Helper()
+	w.made++
+	name := fmt.Sprintf("win-%d", w.made)
+	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-" + name), Finalizers: []string{"machine.machine.openshift.io"},
+		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
+	}}
+	if set != nil {
+		machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))}
+	}
+	machine.Status.Phase = ptr.To("Running")
+	machine.Status.NodeRef = &corev1.ObjectReference{Name: name}
+	w.create(machine)
+	w.create(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
+			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: key.Hash(), v1alpha1.AnnotationInstance: name}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	})
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}}}
+	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: name, UID: machine.UID}
+	w.create(instance)
+	instance.Status.NodeRef, instance.Status.PublicKeyHash = &v1alpha1.NodeReference{Name: name}, key.Hash()
+	instance.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: "AuthenticationFailed"}}
+	if err := w.client.Status().Update(w.t.Context(), instance); err != nil {
+		w.t.Fatal(err)
+	}
+	return machine
+}
+
+// reconcile reconciles once and returns the events of it.
+func (w *world) reconcile() (ctrl.Result, []string) {
+	w.t.Helper()
+	result, err := w.Reconcile(w.t.Context(), ctrl.Request{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var recorded []string
+	for len(w.recorder.Events) > 0 {
+		recorded = append(recorded, <-w.recorder.Events)
+	}
+	return result, recorded
+}
+
+// deleting are the Machines whose deletion was asked for.
+func (w *world) deleting() []machinev1beta1.Machine {
+	w.t.Helper()
+	var list, result machinev1beta1.MachineList
+	if err := w.client.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, machine := range list.Items {
+		if !machine.DeletionTimestamp.IsZero() {
+			result.Items = append(result.Items, machine)
+		}
+	}
+	return result.Items
+}
+
+// finish ends a Machine that is being deleted, with its Node and instance.
+func (w *world) finish(machine *machinev1beta1.Machine) {
+	w.t.Helper()
+	machine.Finalizers = nil
+	w.update(machine)
+	w.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}})
+	w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
+}
+
+// metric is the value of a metric, over all its labels.
+func metric(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func expect(t *testing.T, recorded []string, reasons ...string) {
+	t.Helper()
+	if len(recorded) != len(reasons) {
+		t.Fatalf("events %q, want %q", recorded, reasons)
+	}
+	for i, reason := range reasons {
+		if !strings.Contains(recorded[i], " "+reason+" ") {
+			t.Errorf("event %q, want %s", recorded[i], reason)
+		}
+	}
+}
+
+// R-030, R-148
+func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
+	w := newWorld(t)
+	sets := []*machinev1beta1.MachineSet{w.set("one", 1, userdata.SecretName), w.set("two", 2, userdata.SecretName)}
+	w.machine(sets[0], w.before)
+	w.machine(sets[1], w.before)
+	w.machine(sets[1], w.before)
+	start := metric(t, "wmco_machines_replaced_total")
+	for left := 3; left > 0; left-- {
+		result, recorded := w.reconcile()
+		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		going := w.deleting()
+		if len(going) != 1 || result.RequeueAfter != poll {
+			t.Fatalf("%d Machines are deleted, result %+v", len(going), result)
+		}
+		if got := metric(t, "wmco_machines_outdated"); got != float64(left) {
+			t.Errorf("%v Machines wait, want %d", got, left)
+		}
+		// While it goes, and until there is another that works, nothing else happens.
+		var waits int
+		quiet := func(moment string) {
+			_, recorded := w.reconcile()
+			waits += len(recorded)
+			if n := len(w.deleting()); n > 1 {
+				t.Fatalf("%s %d Machines are deleted", moment, n)
+			}
+		}
+		quiet("while it goes,")
+		set := metav1.GetControllerOf(&going[0])
+		w.finish(&going[0])
+		quiet("between one and the next,")
+		var next *machinev1beta1.Machine
+		for _, s := range sets {
+			if s.UID == set.UID {
+				next = w.machine(s, w.present)
+			}
+		}
+		node := &corev1.Node{}
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: next.Name}}), node); err != nil {
+			t.Fatal(err)
+		}
+		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		w.update(node)
+		quiet("before the next one was proven to work,")
+		node.Spec.Taints = nil
+		w.update(node)
+		if left > 1 && (waits < 1 || waits > 3) {
+			t.Errorf("%d events tell what is waited for", waits)
+		}
+	}
+	w.live = 0
+	result, recorded := w.reconcile()
+	expect(t, recorded)
+	if !result.IsZero() || w.live != 0 || metric(t, "wmco_machines_outdated") != 0 {
+		t.Errorf("with nothing to do the result is %+v, after %d requests", result, w.live)
+	}
+	if got := metric(t, "wmco_machines_replaced_total"); got != start+3 {
+		t.Errorf("%v were counted", got-start)
+	}
+}
+
+func TestMachinesThatAreNotReplaced(t *testing.T) {
+	untouched := func(t *testing.T, w *world) {
+		t.Helper()
+		if going := w.deleting(); len(going) > 0 {
+			t.Errorf("%s is deleted", going[0].Name)
+		}
+	}
+	t.Run("one that nobody would make again is told of once", func(t *testing.T) {
+		w := newWorld(t)
+		w.machine(nil, w.before)
+		result, recorded := w.reconcile()
+		expect(t, recorded, "MachineNotReplaced")
+		if result.RequeueAfter != leftPoll {
+			t.Errorf("result %+v", result)
+		}
+		_, recorded = w.reconcile()
+		expect(t, recorded)
+		untouched(t, w)
+	})
+	t.Run("one whose user data is another's", func(t *testing.T) { // R-033
+		w := newWorld(t)
+		w.machine(w.set("vsphere", 1, "worker-user-data-managed"), w.before)
+		_, recorded := w.reconcile()
+		expect(t, recorded, "MachineNotReplaced")
+		untouched(t, w)
+	})
+	t.Run("one on vSphere, where the key is in the template and nobody runs the user data", func(t *testing.T) {
+		w := newWorld(t)
+		set := w.set("vsphere", 1, userdata.SecretName)
+		set.Spec.Template.Spec.ProviderSpec.Value.Raw = fmt.Appendf(nil, `{"kind":"VSphereMachineProviderSpec","userDataSecret":{"name":%q}}`, userdata.SecretName)
+		w.update(set)
+		w.machine(set, w.before)
+		_, recorded := w.reconcile()
+		expect(t, recorded, "MachineNotReplaced")
+		untouched(t, w)
+	})
+	t.Run("one without an instance: nobody knows whose Node it is", func(t *testing.T) {
+		w := newWorld(t)
+		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.machine(w.set("two", 1, userdata.SecretName), w.before)
+		w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
+		_, recorded := w.reconcile()
+		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		if going := w.deleting(); len(going) != 1 || going[0].Name == machine.Name {
+			t.Errorf("deleted are %d Machines", len(going))
+		}
+	})
+	t.Run("one whose Node was never configured, though the host refuses the key", func(t *testing.T) {
+		w := newWorld(t)
+		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}})
+		_, recorded := w.reconcile()
+		expect(t, recorded)
+		untouched(t, w)
+	})
+	t.Run("one whose Node somebody has annotated with another key", func(t *testing.T) {
+		w := newWorld(t)
+		machine := w.machine(w.set("one", 1, userdata.SecretName), w.present)
+		w.clock.SetTime(w.clock.Now().Add(policy.InPlaceWait))
+		w.update(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
+			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: "0123", v1alpha1.AnnotationInstance: machine.Name}}})
+		_, recorded := w.reconcile()
+		expect(t, recorded)
+		untouched(t, w)
+	})
+	t.Run("one before the user data has the key", func(t *testing.T) {
+		w := newWorld(t)
+		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.delete(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}})
+		result, recorded := w.reconcile()
+		expect(t, recorded, "ReplacementWaits")
+		if result.RequeueAfter != poll {
+			t.Errorf("result %+v", result)
+		}
+		untouched(t, w)
+	})
+	t.Run("one whose host takes the previous key, for some minutes", func(t *testing.T) {
+		w := newWorld(t)
+		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		secret := &corev1.Secret{}
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
+			t.Fatal(err)
+		}
+		previous, content := newKey(t)
+		secret.Data[keys.SecretPreviousKey] = content
+		w.update(secret)
+		w.machine(w.set("two", 1, userdata.SecretName), previous)
+		_, recorded := w.reconcile() // the other one, for which the previous key is not the one
+		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		w.finish(&w.deleting()[0])
+		w.machine(&machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}, w.present)
+		_, recorded = w.reconcile()
+		expect(t, recorded, "ReplacementWaits")
+		untouched(t, w)
+		w.clock.SetTime(w.clock.Now().Add(policy.InPlaceWait))
+		_, recorded = w.reconcile()
+		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+	})
+	t.Run("one for which the previous key is given later", func(t *testing.T) {
+		w := newWorld(t)
+		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		machine.Status.Phase = ptr.To("Provisioned") // so that it has to wait
+		w.update(machine)
+		w.reconcile()
+		w.clock.SetTime(w.clock.Now().Add(policy.InPlaceWait))
+		secret := &corev1.Secret{}
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
+			t.Fatal(err)
+		}
+		secret.Data[keys.SecretPreviousKey] = w.beforeContent
+		w.update(secret)
+		machine.Status.Phase = ptr.To("Running")
+		w.update(machine)
+		w.reconcile()
+		untouched(t, w)
+	})
+	t.Run("any while there is no key, or none that can be used", func(t *testing.T) { // R-027
+		w := newWorld(t)
+		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		secret := &corev1.Secret{}
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: keys.SecretName}, secret); err != nil {
+			t.Fatal(err)
+		}
+		secret.Data[keys.SecretKey] = []byte("garbage")
+		w.update(secret)
+		_, recorded := w.reconcile()
+		expect(t, recorded)
+		w.delete(secret)
+		_, recorded = w.reconcile()
+		expect(t, recorded)
+		untouched(t, w)
+	})
+	t.Run("one that has changed since it was looked at", func(t *testing.T) {
+		w := newWorld(t)
+		machine := w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				changed := &machinev1beta1.Machine{}
+				if err := c.Get(ctx, client.ObjectKeyFromObject(machine), changed); err != nil {
+					return err
+				}
+				changed.Status.Phase = ptr.To("Failed")
+				if err := c.Update(ctx, changed); err != nil {
+					return err
+				}
+				return c.Delete(ctx, o, options...)
+			},
+		})
+		result, recorded := w.reconcile()
+		expect(t, recorded)
+		if result.RequeueAfter != poll {
+			t.Errorf("result %+v", result)
+		}
+		untouched(t, w)
+	})
+	t.Run("any when the API server does not say all that there is to know", func(t *testing.T) {
+		w := newWorld(t)
+		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		broken := errors.New("connection refused")
+		w.Live = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, o client.ObjectList, options ...client.ListOption) error {
+				if _, nodes := o.(*corev1.NodeList); nodes {
+					return broken
+				}
+				return c.List(ctx, o, options...)
+			},
+		})
+		if _, err := w.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, broken) {
+			t.Errorf("error %v", err)
+		}
+		untouched(t, w)
+	})
+}
+
+func TestOnlyChangesThatMatterAreLookedAt(t *testing.T) {
+	changed := whenOther(func(n *corev1.Node) policy.FleetNode {
+		return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
+	}).UpdateFunc
+	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}
+	for name, test := range map[string]struct {
+		change func(n *corev1.Node)
+		want   bool
+	}{
+		"a heartbeat": {func(n *corev1.Node) { n.ResourceVersion = "2" }, false},
+		"a label":     {func(n *corev1.Node) { n.Labels = map[string]string{"zone": "a"} }, false},
+		"another key": {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationPubKeyHash: "new"} }, true},
+		"a node that the operator made unschedulable": {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationCordoned: "true"} }, true},
+		"a node that begins to work": {func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := before.DeepCopy()
+			test.change(after)
+			if got := changed(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != test.want {
+				t.Errorf("it is %v", got)
+			}
+		})
+	}
+}
