@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
 )
@@ -69,6 +70,7 @@ func complete(c *operator.Config) error {
 	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
 		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the one namespace that the operator is installed in", c.Namespace)
 	}
+	c.OperatorCondition = os.Getenv(operatorcondition.NameVariable)
 	var err error
 	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"), os.Getenv("SERVICES_LOG_FLUSH_INTERVAL"))
 	if err != nil {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,10 +22,12 @@ type Claim struct {
 // NameClaim decides whether the instance may have the node name: it must be free, or bound to this very instance already. Who has
 // confirmed a claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it
 // has: the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
+//
+// An instance of the same host is a rival whatever name it has: where the source names hosts, two instances of one host differ in that.
 func NameClaim(claim Claim) Decision {
 	for i := range claim.Others {
 		other := &claim.Others[i]
-		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || other.Status.NodeRef.Name != claim.NodeName {
+		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || !rivals(claim, other) {
 			continue
 		}
 		if decision := againstInstance(claim, other); !decision.Allowed {
@@ -32,6 +35,11 @@ func NameClaim(claim Claim) Decision {
 		}
 	}
 	return againstNode(claim)
+}
+
+// rivals tells whether another instance claims the same name, or has the same host under whatever name.
+func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
+	return other.Status.NodeRef.Name == claim.NodeName || SameHost(&claim.Instance, other) && shareAddress(&claim.Instance, other)
 }
 
 func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
@@ -43,14 +51,14 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
 	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
 		return Decision{
 			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting,
-			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name %s too, and is to withdraw.", other.Name, other.Spec.Address, claim.NodeName),
+			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.", other.Name, other.Spec.Address),
 		}
 	}
 	if same {
 		return Decision{
 			Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
-			Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s) under a second address: same host key and host name %s. It is configured once, by that instance.",
-				other.Name, other.Spec.Address, claim.NodeName),
+			Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
+				other.Name, other.Spec.Address, other.Status.NodeRef.Name),
 		}
 	}
 	return Decision{
@@ -63,6 +71,35 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
 func SameHost(a, b *v1alpha1.WindowsInstance) bool {
 	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
 		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
+}
+
+// shareAddress tells whether two hosts have told an address in common.
+func shareAddress(a, b *v1alpha1.WindowsInstance) bool {
+	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool { return slices.Contains(b.Status.Host.Addresses, address) })
+}
+
+// GoesOnWith tells whether the host of an instance that is to be removed is the other's as well, so that it stays as it is. It is not when
+// the other is to be left alone and has not configured it. Nor is it when each has a Node of its own and they have no address in common:
+// those are two machines made of one image, host key and machine ID included.
+func GoesOnWith(other, removed *v1alpha1.WindowsInstance) bool {
+	if other.Name == removed.Name || other.Spec.DesiredState == v1alpha1.DesiredStateRemoved || !SameHost(other, removed) {
+		return false
+	}
+	switch has := confirmedName(other); {
+	case has == "":
+		return other.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged
+	case confirmedName(removed) != "" && confirmedName(removed) != has:
+		return shareAddress(other, removed)
+	}
+	return true
+}
+
+// confirmedName is the node name that an instance has, and not only claims; empty when there is none.
+func confirmedName(instance *v1alpha1.WindowsInstance) string {
+	if ref := instance.Status.NodeRef; ref != nil && ref.Confirmed {
+		return ref.Name
+	}
+	return ""
 }
 
 // older tells who of two claimants was there first. Equal times are decided by name.

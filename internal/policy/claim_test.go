@@ -38,6 +38,13 @@ func TestNameClaim(t *testing.T) {
 	configured := claimant("configured", "win", "key-3", 0)
 	configured.Status.NodeRef.Confirmed = true
 	twin := claimant("twin", "win", "key-1", time.Hour)
+	// The source names the host of a Machine on vSphere: its instance claims that name, whatever the host calls itself.
+	namesake := claimant("machine", "winworker-x2k4f", "key-1", time.Hour)
+	clone := claimant("clone", "winworker-x2k4f", "key-1", time.Hour)
+	clone.Status.Host.Addresses = []string{"10.0.0.9"}
+	for _, instance := range []*v1alpha1.WindowsInstance{&young, &twin, &namesake} {
+		instance.Status.Host.Addresses = []string{"10.0.0.8", "192.168.0.8"}
+	}
 
 	for name, c := range map[string]struct {
 		claim  Claim
@@ -54,6 +61,12 @@ func TestNameClaim(t *testing.T) {
 			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{configured}}, v1alpha1.ReasonNameConflict},
 		"the same host under two addresses is configured once (R-082)": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{twin}}, v1alpha1.ReasonDuplicateHost},
+		"a host that another instance has under another name is configured once": {
+			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{namesake}}, v1alpha1.ReasonDuplicateHost},
+		"of two names for one host the older waits until the younger has withdrawn": {
+			Claim{Instance: namesake, NodeName: "winworker-x2k4f", Others: []v1alpha1.WindowsInstance{young}}, v1alpha1.ReasonWaiting},
+		"machines of one image that have host key and machine ID in common are two hosts": {
+			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{clone}}, ""},
 		"a host that moved to a new address takes over from its removed entry (R-077)": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{removed(twin)},
 				Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "twin" })}, ""},
@@ -85,6 +98,46 @@ func TestNameClaim(t *testing.T) {
 			}
 			if !decision.Allowed && decision.Message == "" {
 				t.Error("the refusal says nothing")
+			}
+		})
+	}
+}
+
+func TestWhetherAHostGoesOnWithAnotherInstance(t *testing.T) {
+	at := func(name, node string, confirmed bool, address string) v1alpha1.WindowsInstance {
+		instance := claimant(name, node, "key", 0)
+		instance.Spec.DesiredState = v1alpha1.DesiredStateNode
+		instance.Status.NodeRef.Confirmed, instance.Status.Host.Addresses = confirmed, []string{address}
+		if node == "" {
+			instance.Status.NodeRef = nil
+		}
+		return instance
+	}
+	unmanaged := func(instance v1alpha1.WindowsInstance) v1alpha1.WindowsInstance {
+		instance.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged
+		return instance
+	}
+	entry := removed(at("entry", "win", true, "10.0.0.8"))
+	unread := entry
+	unread.Status.Host = nil
+	for name, c := range map[string]struct {
+		removed, other v1alpha1.WindowsInstance
+		want           bool
+	}{
+		"one that has the Node": {entry, at("other", "win", true, "10.0.0.8"), true},
+		"one that has moved to a new address and has not joined yet":      {entry, at("other", "win", false, "10.0.0.9"), true},
+		"one that was told that the host is another's, and takes it over": {entry, at("other", "", false, "10.0.0.8"), true},
+		"not one that is being removed too":                               {entry, removed(at("other", "win", true, "10.0.0.8")), false},
+		"not itself":                                                      {entry, at("entry", "win", true, "10.0.0.8"), false},
+		"not one that is left alone and has not configured it":            {entry, unmanaged(at("other", "", false, "10.0.0.8")), false},
+		"one that is left alone and has configured it":                    {entry, unmanaged(at("other", "win", true, "10.0.0.8")), true},
+		"not a node of its own that was made of the same image":           {entry, at("other", "winworker", true, "10.0.0.9"), false},
+		"a node of another name at the same address":                      {entry, at("other", "winworker", true, "10.0.0.8"), true},
+		"not while nothing is known of the host":                          {unread, at("other", "win", true, "10.0.0.8"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := GoesOnWith(&c.other, &c.removed); got != c.want {
+				t.Errorf("it is %t", got)
 			}
 		})
 	}

@@ -25,6 +25,7 @@ import (
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kubelet-serving,verbs=approve
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get
 
 // refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been behind.
 const refusedRecheck = time.Minute
@@ -38,6 +39,9 @@ type Reconciler struct {
 	Clientset kubernetes.Interface
 	Namespace string
 	Events    events.EventRecorder
+
+	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one goroutine uses it.
+	told map[string]string
 }
 
 // SetupWithManager registers the controller.
@@ -55,9 +59,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := r.Client.Get(ctx, request.NamespacedName, csr); err != nil {
+		delete(r.told, request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if len(csr.Status.Conditions) > 0 {
+		delete(r.told, request.Name)
 		return ctrl.Result{}, nil
 	}
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
@@ -68,18 +74,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	decision := policy.ApproveServingRequest(*csr, known)
-	switch decision.Outcome {
-	case policy.NotOurs:
-		return ctrl.Result{}, nil
-	case policy.Refuse:
-		log.FromContext(ctx).Info("serving certificate request left pending", "reason", decision.Reason, "message", decision.Message)
-		if instance := instances[decision.NodeName]; instance != nil {
-			r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "ServingCertificateRefused", "Approve",
-				"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
+	if decision.Outcome == policy.Refuse {
+		if err := r.addMachine(ctx, known, instances[decision.NodeName]); err != nil {
+			return ctrl.Result{}, err
 		}
+		decision = policy.ApproveServingRequest(*csr, known)
+	}
+	if decision.Outcome == policy.Refuse {
+		r.tell(ctx, csr, instances[decision.NodeName], decision)
 		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}
+	delete(r.told, csr.Name)
+	if decision.Outcome == policy.NotOurs {
+		return ctrl.Result{}, nil
+	}
 	return ctrl.Result{}, r.approve(ctx, csr, decision)
+}
+
+// tell says why a request is left pending, unless the same was said of it before.
+func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision policy.RequestDecision) {
+	if r.told[csr.Name] == decision.Message {
+		return
+	}
+	if r.told == nil {
+		r.told = map[string]string{}
+	}
+	r.told[csr.Name] = decision.Message
+	log.FromContext(ctx).Info("serving certificate request left pending", "reason", decision.Reason, "message", decision.Message)
+	if instance != nil {
+		r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "ServingCertificateRefused", "Approve",
+			"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
+	}
 }
 
 func (r *Reconciler) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) error {
@@ -101,47 +126,4 @@ func (r *Reconciler) approve(ctx context.Context, csr *certificatesv1.Certificat
 func (r *Reconciler) decided(ctx context.Context, name string) bool {
 	csr, err := r.Clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
 	return err == nil && len(csr.Status.Conditions) > 0
-}
-
-// knownNodes are the nodes of instances that are to be nodes, with the names and addresses that the operator knows them by, and all other
-// nodes of the cluster, so that no host gets a certificate for one of theirs.
-func (r *Reconciler) knownNodes(ctx context.Context) ([]policy.KnownNode, map[string]*v1alpha1.WindowsInstance, error) {
-	var list v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
-		return nil, nil, fmt.Errorf("list WindowsInstances: %w", err)
-	}
-	var known []policy.KnownNode
-	byNode := map[string]*v1alpha1.WindowsInstance{}
-	for i := range list.Items {
-		instance := &list.Items[i]
-		ref := instance.Status.NodeRef
-		if ref == nil || !ref.Confirmed || instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
-			continue
-		}
-		node := policy.KnownNode{Name: ref.Name, Names: []string{ref.Name}}
-		if host := instance.Status.Host; host != nil {
-			node.Addresses = append(node.Addresses, host.Addresses...)
-		}
-		node.AddSpecAddress(instance.Spec.Address)
-		known = append(known, node)
-		byNode[node.Name] = instance
-	}
-	var nodes corev1.NodeList
-	if err := r.Live.List(ctx, &nodes); err != nil {
-		return nil, nil, fmt.Errorf("list Nodes: %w", err)
-	}
-	for _, node := range nodes.Items {
-		if byNode[node.Name] == nil {
-			known = append(known, foreign(node))
-		}
-	}
-	return known, byNode, nil
-}
-
-func foreign(node corev1.Node) policy.KnownNode {
-	result := policy.KnownNode{Name: node.Name, Foreign: true, Names: []string{node.Name}}
-	for _, address := range node.Status.Addresses {
-		result.AddSpecAddress(address.Address)
-	}
-	return result
 }

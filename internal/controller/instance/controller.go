@@ -99,6 +99,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	}()
 
 	for _, phase := range r.phases(instance) {
+		if r.superseded(ctx, instance) {
+			return ctrl.Result{}, r.standBack(ctx, s, instance)
+		}
 		obstacle := phase.run(ctx, s)
 		if obstacle == nil {
 			continue
@@ -106,6 +109,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		if ctx.Err() != nil {
 			// The operator ends. What was cut off by that is no failure, and the next operator looks for itself.
 			return ctrl.Result{}, nil
+		}
+		if r.superseded(ctx, instance) {
+			return ctrl.Result{}, r.standBack(ctx, s, instance)
 		}
 		obstacle.phase = phase.name
 		s.obstacle, s.finished = s.aside(obstacle), true
@@ -124,7 +130,19 @@ func (r *Reconciler) forget(name string) {
 
 // phases are the table of contents of this package.
 func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
-	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+	switch {
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
+		return []phase{{"unmanaged", r.leaveAlone}}
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
+		return []phase{
+			{"disconnect", r.disconnect},
+			{"remember", r.rememberNode},
+			{"forgetNode", r.forgetNode},
+			{"lateNode", r.awaitLateNode},
+			{"forgetKubelet", r.forgetKubelet},
+			{"deleteInstance", r.deleteInstance},
+		}
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
 		return []phase{
 			{"pause", r.pause},
 			{"remember", r.rememberNode},
@@ -144,9 +162,12 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{"cluster", r.readCluster},
 		{"remember", r.rememberNode},
 		{"idle", r.stopIfNothingToDo},
+		{"eligible", r.checkEligibility},
 		{"reach", r.reach},
+		{"adoptKey", r.adoptKey},
 		{"inspect", r.inspect},
 		{"support", r.checkSupport},
+		{"preflight", r.checkWayToAPIServer},
 		{"claim", r.claimName},
 		{"install", r.install},
 		{"join", r.join},

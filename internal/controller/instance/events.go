@@ -107,6 +107,15 @@ func hostStays(instance, other *v1alpha1.WindowsInstance) instanceEvent {
 		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
 }
 
+func keyAuthorised(instance *v1alpha1.WindowsInstance, fingerprint string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "KeyAuthorised", "Connect",
+		"The host refused the present key and accepted the one before: the present one, " + fingerprint + ", was added to those that the host accepts."}
+}
+
+func keyAdopted(instance *v1alpha1.WindowsInstance, fingerprint string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "KeyAdopted", "Connect", "The host was reached with the present key, " + fingerprint + "."}
+}
+
 func nodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
 	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDeleted", "Remove", "Node " + node.Name + " was deleted."}
 }

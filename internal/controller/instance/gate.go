@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -73,7 +74,8 @@ func (s *scope) passGate(ctx context.Context, arguments []string) *obstacle {
 	return s.drainNode(ctx, node)
 }
 
-// acquireGate returns who may be disturbed now. Nodes that an operator before this one has made unschedulable count as being disturbed.
+// acquireGate returns who may be disturbed now. Nodes that an operator before this one has made unschedulable count as being disturbed,
+// but not those that are left alone since: whoever wanted that has them now, and would hold up all others.
 func (s *scope) acquireGate(ctx context.Context) (holder string, err error) {
 	var nodes corev1.NodeList
 	if err := s.Live.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
@@ -82,7 +84,15 @@ func (s *scope) acquireGate(ctx context.Context) (holder string, err error) {
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
 		_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
-		if bound := node.Annotations[v1alpha1.AnnotationInstance]; cordoned && bound != "" && bound != s.instance.Name {
+		bound := node.Annotations[v1alpha1.AnnotationInstance]
+		if !cordoned || bound == "" || bound == s.instance.Name {
+			continue
+		}
+		other := &v1alpha1.WindowsInstance{}
+		if err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: bound}, other); client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("read WindowsInstance %s: %w", bound, err)
+		}
+		if other.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged {
 			return bound, nil
 		}
 	}

@@ -58,7 +58,7 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope) *obstacle {
 	}
 	for i := range instances.Items {
 		other := &instances.Items[i]
-		if other.Name != s.instance.Name && other.Spec.DesiredState != v1alpha1.DesiredStateRemoved && policy.SameHost(s.instance, other) {
+		if policy.GoesOnWith(other, s.instance) {
 			s.handedOver = true
 			s.emit(hostStays(s.instance, other))
 			return nil

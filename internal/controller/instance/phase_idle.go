@@ -19,27 +19,42 @@ const nodeNotReadyGrace = 2 * time.Minute
 
 // stopIfNothingToDo ends the reconcile of a host that is as it should be, without a connection to it.
 func (r *Reconciler) stopIfNothingToDo(ctx context.Context, s *scope) *obstacle {
-	if s.instance.Status.SpecDigest == "" || s.nodeName() == "" || s.instance.Status.PublicKeyHash != s.key.Hash() {
+	if s.instance.Status.SpecDigest == "" || s.nodeName() == "" {
 		return nil
 	}
 	node, err := s.node(ctx)
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !s.released(node) || s.changePending(node) {
+	if node == nil || !s.released(node) {
 		return nil
 	}
-	if isReady(node) {
+	changed := s.changePending(node)
+	s.works = isReady(node)
+	if s.instance.Status.PublicKeyHash != s.key.Hash() {
+		s.keyDiffers = s.works
+		s.onlyKeyDiffers = s.keyDiffers && !changed
+		return nil
+	}
+	if changed {
+		return nil
+	}
+	if s.works {
 		if err := s.markNode(ctx, node); err != nil {
 			return apiObstacle(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
-		s.passWhatHeld()
-		s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
-		s.instance.Status.Version = r.Version
-		r.gateHolder.release(s.instance.Name)
-		return &obstacle{done: true}
+		return s.nothingToDo()
 	}
 	return r.graceForNotReady(node)
+}
+
+// nothingToDo ends the reconcile of a host that is what it should be.
+func (s *scope) nothingToDo() *obstacle {
+	s.passWhatHeld()
+	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+s.Version+" of the operator wants it to be.")
+	s.instance.Status.Version = s.Version
+	s.gateHolder.release(s.instance.Name)
+	return &obstacle{done: true}
 }
 
 // passWhatHeld makes the conditions True again that an obstacle before the connection has made False: it is gone, and the host was not

@@ -54,7 +54,7 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 			return s.hostObstacle(v1alpha1.ConditionReachable, err)
 		}
 		s.session.agent, s.session.knownAgent = path, path
-		line, err = s.run(ctx, verb.Facts)
+		line, err = s.run(ctx, verb.Facts, s.factsArguments()...)
 	}
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReachable, err)
@@ -71,7 +71,7 @@ func (s *scope) runKnownAgent(ctx context.Context, agent remote.Agent) (verb.Lin
 		return verb.Line{}, nil
 	}
 	s.session.agent = path
-	line, err := s.run(ctx, verb.Facts)
+	line, err := s.run(ctx, verb.Facts, s.factsArguments()...)
 	switch remote.ReasonOf(err) {
 	case remote.ReasonAgentDidNotStart, remote.ReasonAgentBlocked:
 		s.session.agent, s.session.knownAgent = "", ""

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -24,7 +23,7 @@ import (
 )
 
 const (
-	// labelInstance on a CertificateSigningRequest names the WindowsInstance that it was made for.
+	// labelInstance on a CertificateSigningRequest names the WindowsInstance that it was made for, as labelOf writes it.
 	labelInstance = "windowsmachineconfig.openshift.io/instance"
 	// signLimit is how long the cluster's signer may take before the operator looks again later.
 	signLimit = 10 * time.Second
@@ -146,7 +145,7 @@ func (s *scope) sign(ctx context.Context, request []byte) ([]byte, error) {
 	sum := sha256.Sum256(request)
 	name := "wmco-" + s.nodeName() + "-" + hex.EncodeToString(sum[:6])
 	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: s.instance.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: labelOf(s.instance.Name)}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: request, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
@@ -188,6 +187,15 @@ func (s *scope) sign(ctx context.Context, request []byte) ([]byte, error) {
 	return certificate, nil
 }
 
+// labelOf is the name of an instance as the value of a label, which is shorter than the name of a Machine may be.
+func labelOf(instance string) string {
+	if len(instance) <= validation.LabelValueMaxLength {
+		return instance
+	}
+	sum := sha256.Sum256([]byte(instance))
+	return instance[:40] + "-" + hex.EncodeToString(sum[:8])
+}
+
 // ours tells whether a request is the one that the operator made: its name can be foreseen, and nothing that another made is approved
 // under it.
 func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
@@ -211,51 +219,4 @@ func closedWithout(csr *certificatesv1.CertificateSigningRequest) string {
 		}
 	}
 	return ""
-}
-
-// bindNode labels the Node and binds it to the instance.
-func (s *scope) bindNode(ctx context.Context, node *corev1.Node) error {
-	after := node.DeepCopy()
-	setAll(&after.Labels, map[string]string{v1alpha1.LabelWorker: ""})
-	if s.byoh() {
-		after.Labels[v1alpha1.LabelBYOH] = "true"
-	}
-	key := s.instance.Status.HostKey
-	setAll(&after.Annotations, map[string]string{
-		v1alpha1.AnnotationInstance: s.instance.Name,
-		v1alpha1.AnnotationHostKey:  key.Key, v1alpha1.AnnotationHostKeyType: key.Type,
-	})
-	if node.Annotations[v1alpha1.AnnotationInstance] == "" {
-		s.emit(nodeJoined(s.instance, node))
-	}
-	s.instance.Status.NodeRef.UID = string(node.UID)
-	return s.patchNode(ctx, node, after)
-}
-
-// patchNode writes what differs, and nothing when nothing does.
-func (s *scope) patchNode(ctx context.Context, before, after *corev1.Node) error {
-	patch := client.MergeFrom(before)
-	if !reflect.DeepEqual(before.Spec, after.Spec) {
-		// Taints are replaced as a whole: others write them too.
-		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	}
-	if reflect.DeepEqual(before, after) {
-		return nil
-	}
-	if data, err := patch.Data(after); err == nil && string(data) == "{}" {
-		return nil
-	}
-	if err := s.Client.Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("patch Node %s: %w", before.Name, err)
-	}
-	return nil
-}
-
-func setAll(into *map[string]string, values map[string]string) {
-	if *into == nil {
-		*into = map[string]string{}
-	}
-	for name, value := range values {
-		(*into)[name] = value
-	}
 }

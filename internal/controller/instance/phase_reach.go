@@ -33,26 +33,24 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 	if err := s.announceContact(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
 	}
-	connection, err := r.Hosts.Get(ctx, target)
-	var changed *remote.HostKeyChangedError
-	if errors.As(err, &changed) && s.accepts(changed.Presented) {
-		target.HostKey = &changed.Presented
-		connection, err = r.Hosts.Get(ctx, target)
-	}
+	connection, err := s.connect(ctx, target)
 	if err != nil {
 		s.session.forgetHost()
 		// What comes with a restart passes with it; another host key does not.
 		if o := s.stillRebooting(); o != nil && remote.ReasonOf(err) != remote.ReasonHostKeyChanged {
 			return o
 		}
-		return connectObstacle(err)
+		if o := s.awaitUserData(err); o != nil {
+			return o
+		}
+		return s.awaitsKey(connectObstacle(err))
 	}
 	if s.session.connection != connection {
 		s.session.forgetHost()
 		s.session.connection = connection
 	}
 	s.connection = connection
-	s.pinHostKey(connection.HostKey(), target.HostKey == nil)
+	s.pinHostKey(connection.HostKey(), s.instance.Status.HostKey == nil)
 	s.pass(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
 	// The pin is written before anything is sent to the host.
 	if err := s.patchStatus(ctx); err != nil {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -131,25 +129,4 @@ func (r *Reconciler) tryLogsPort(ctx context.Context, s *scope) string {
 	}
 	s.emit(logsPortClosed(s.instance, address, err))
 	return " But TCP port " + kubeletPort + " of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
-}
-
-// markNode writes the version and key annotations, and takes away what kept pods off while the node was not proven.
-func (s *scope) markNode(ctx context.Context, node *corev1.Node) error {
-	after := node.DeepCopy()
-	setAll(&after.Annotations, map[string]string{
-		v1alpha1.AnnotationVersion:    s.Version,
-		v1alpha1.AnnotationPubKeyHash: s.key.Hash(),
-	})
-	var taints []corev1.Taint
-	for _, taint := range after.Spec.Taints {
-		if taint.Key != v1alpha1.TaintNotReady {
-			taints = append(taints, taint)
-		}
-	}
-	after.Spec.Taints = taints
-	if _, ours := after.Annotations[v1alpha1.AnnotationCordoned]; ours {
-		delete(after.Annotations, v1alpha1.AnnotationCordoned)
-		after.Spec.Unschedulable = false
-	}
-	return s.patchNode(ctx, node, after)
 }

@@ -98,6 +98,10 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 		if o := s.removeWithAgent(ctx); o != nil {
 			return o
 		}
+		if s.handedOver {
+			r.Hosts.Close(s.instance.Name)
+			return nil
+		}
 	}
 	if err := s.connection.Remove(ctx, nodespec.AgentRoot); err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
@@ -121,6 +125,10 @@ func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 		return o
 	}
 	s.instance.Status.Host = hostStatus(s.session.facts)
+	// An instance that went before it knew whose host it has learns it only now.
+	if o := s.handOver(ctx, s); o != nil || s.handedOver {
+		return o
+	}
 	// From here on the host is no longer what it was brought to, also when its entry comes back.
 	if err := s.forgetDigest(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "note that the host is being given back", err)
@@ -175,7 +183,7 @@ func (r *Reconciler) forgetNode(ctx context.Context, s *scope) *obstacle {
 // deleteRequests deletes the certificate requests that were made for the instance.
 func (r *Reconciler) deleteRequests(ctx context.Context, s *scope) error {
 	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()
-	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + s.instance.Name})
+	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + labelOf(s.instance.Name)})
 	if err != nil {
 		return fmt.Errorf("list CertificateSigningRequests of WindowsInstance %s: %w", s.instance.Name, err)
 	}

@@ -29,6 +29,11 @@ type scope struct {
 	passed map[string]metav1.Condition
 	// obstacle is what stopped the reconcile; nil when nothing did.
 	obstacle *obstacle
+	// works is true when the Node was seen to be Ready and in service before anything was done.
+	works bool
+	// keyDiffers is true when the host was configured with another key than the present one, and its node works. onlyKeyDiffers is true
+	// when it is what it should be but for that.
+	keyDiffers, onlyKeyDiffers bool
 	// handedOver is true when another instance has the same host, which therefore stays as it is.
 	handedOver bool
 	// finished is true when the phases have come to an end or to an obstacle.
@@ -53,6 +58,8 @@ type obstacle struct {
 	act bool
 	// done means that there is no obstacle: nothing is to be done.
 	done bool
+	// unknown makes the condition Unknown in place of False, and leaves the others as they are: nobody looks.
+	unknown bool
 	// after is when to look again at the latest; zero waits for an event (or the retry delay).
 	after time.Duration
 	err   error
@@ -69,11 +76,20 @@ func (r *Reconciler) newScope(instance *v1alpha1.WindowsInstance) *scope {
 	}
 }
 
-// aside moves an obstacle that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster or a
-// pause keeps the operator from watching over a node that works, and no more.
+// aside moves an obstacle that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster, a
+// pause, a cluster that may have no more Windows nodes or a new key that the host does not know yet keep the operator from watching
+// over a node that works, and no more.
 func (s *scope) aside(o *obstacle) *obstacle {
 	switch o.phase {
 	case "entry", "pause", "key", "cluster":
+	case "eligible":
+		if !s.works {
+			return o
+		}
+	case "reach":
+		if !s.keyDiffers {
+			return o
+		}
 	default:
 		return o
 	}
@@ -94,6 +110,9 @@ func (s *scope) pass(condition, message string) {
 
 // byoh tells whether the host is listed in windows-instances.
 func (s *scope) byoh() bool { return s.instance.Spec.Source.ConfigMapKey != "" }
+
+// ofMachine tells whether the host is that of a Machine.
+func (s *scope) ofMachine() bool { return s.instance.Spec.Source.Machine != nil }
 
 // nodeName is the claimed name; empty before the claim.
 func (s *scope) nodeName() string {

@@ -76,9 +76,11 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		condition, found := passed[conditionType]
 		previous := meta.FindStatusCondition(status.Conditions, conditionType)
 		switch {
+		case previous != nil && o.leaves(conditionType):
+			condition = *previous
 		case o != nil && !o.done && o.condition == conditionType:
 			blocked = conditionType
-			condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: o.reason, Message: o.message}
+			condition = metav1.Condition{Status: o.status(), Reason: o.reason, Message: o.message}
 		case found:
 		case conditionType == v1alpha1.ConditionReady && blocked != "":
 			condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: o.reason, Message: o.message}
@@ -100,6 +102,19 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 	default:
 		status.Summary, status.NextAction = o.reason, shortened(o.next, longestMessage)
 	}
+}
+
+// leaves tells whether the obstacle leaves a condition as it is. A nil one does not.
+func (o *obstacle) leaves(condition string) bool {
+	return o != nil && o.unknown && o.condition != condition
+}
+
+// status is that of the condition which the obstacle is in the way of.
+func (o *obstacle) status() metav1.ConditionStatus {
+	if o.unknown {
+		return metav1.ConditionUnknown
+	}
+	return metav1.ConditionFalse
 }
 
 // longestMessage keeps what comes from hosts and libraries within what the API server takes and people read, in bytes.

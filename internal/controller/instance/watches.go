@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,8 +30,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 	all := handler.EnqueueRequestsFromMapFunc(r.allInstances)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("instance").
-		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(instanceChanged())).
+		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.abandon}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
@@ -46,6 +47,24 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Complete(r)
 }
 
+// instanceChanged lets through what others write to an instance. One that was deleted and made again while the API server was away is seen
+// as a change, of neither generation nor annotations.
+func instanceChanged() predicate.Predicate {
+	remade := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, remade)
+}
+
+// abandon ends the connection to a host which is no longer to be a node and is not given back either: that of a Machine. What runs over it
+// may take half an hour, and the Machine API does not wait.
+func (r *Reconciler) abandon(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
+	after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
+	if ok && ok2 && after.Spec.Source.Machine != nil &&
+		before.Spec.DesiredState == v1alpha1.DesiredStateNode && after.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		r.Hosts.Close(after.Name)
+	}
+}
+
 // nodeChanged lets through what an instance waits for or reacts to, and not each heartbeat.
 func nodeChanged() predicate.Funcs {
 	return predicate.Funcs{
@@ -56,7 +75,7 @@ func nodeChanged() predicate.Funcs {
 				return false
 			}
 			return isReady(before) != isReady(after) || unproven(before) != unproven(after) ||
-				watched(before) != watched(after)
+				watched(before) != watched(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/source"
 )
 
 // ConfigMapName is the ConfigMap in the operator's own namespace that lists hosts: <address>: username=<user>.
@@ -73,25 +74,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, change change) error {
-	instance := change.after
-	if change.before == nil {
-		err := r.Client.Create(ctx, instance)
-		if apierrors.IsAlreadyExists(err) {
-			// Made a moment ago and not in the cache yet: its event brings the next reconcile.
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("create WindowsInstance %s for key %s: %w", instance.Name, instance.Spec.Source.ConfigMapKey, err)
-		}
-		r.emit(instanceCreated(configMap, instance))
-		return nil
-	}
-	if err := r.Client.Patch(ctx, instance, client.MergeFrom(change.before)); err != nil {
-		return fmt.Errorf("change WindowsInstance %s for key %s: %w", instance.Name, instance.Spec.Source.ConfigMapKey, err)
-	}
-	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && change.before.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
-		r.emit(removalRequested(configMap, instance))
+func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, change source.Change) error {
+	inForce, err := change.Apply(ctx, r.Client)
+	switch {
+	case err != nil:
+		return fmt.Errorf("key %s of ConfigMap %s: %w", change.After.Spec.Source.ConfigMapKey, ConfigMapName, err)
+	case !inForce:
+	case change.Creates():
+		r.emit(instanceCreated(configMap, change.After))
+	case change.Enters(v1alpha1.DesiredStateRemoved):
+		r.emit(removalRequested(configMap, change.After))
 	}
 	return nil
 }

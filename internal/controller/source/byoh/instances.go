@@ -2,12 +2,12 @@ package byoh
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
@@ -15,11 +15,6 @@ import (
 type fault struct {
 	key string
 	err error
-}
-
-// change is one WindowsInstance before and after; before is nil for a new one.
-type change struct {
-	before, after *v1alpha1.WindowsInstance
 }
 
 // desiredInstances are the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an instance too, so that its
@@ -52,40 +47,35 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 
 // changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but marked for
 // removal: the instance controller gives the host back and then deletes the object.
-func changes(present, desired []v1alpha1.WindowsInstance) []change {
+func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
-		byName[present[i].Name] = &present[i]
+		if present[i].Spec.Source.ConfigMapKey != "" { // else it is another source's, whatever its label says
+			byName[present[i].Name] = &present[i]
+		}
 	}
-	var result []change
+	var result []source.Change
 	for i := range desired {
 		want := &desired[i]
 		have, ok := byName[want.Name]
 		delete(byName, want.Name)
 		if !ok {
-			result = append(result, change{after: want})
+			result = append(result, source.Change{After: want})
 			continue
 		}
-		after := have.DeepCopy()
-		paused := after.Spec.Paused
-		after.Spec = want.Spec
-		after.Spec.Paused = paused
-		if want.Spec.Username == "" {
+		spec := want.Spec
+		if spec.Username == "" {
 			// A slip in an entry does not take the way to a host that is a node already.
-			after.Spec.Username = have.Spec.Username
+			spec.Username = have.Spec.Username
 		}
-		if !reflect.DeepEqual(have.Spec, after.Spec) {
-			result = append(result, change{before: have, after: after})
+		if change, ok := source.Respecify(have, spec); ok {
+			result = append(result, change)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		have := byName[name]
-		if have.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
-			continue
+		if change, ok := source.Remove(byName[name]); ok {
+			result = append(result, change)
 		}
-		after := have.DeepCopy()
-		after.Spec.DesiredState = v1alpha1.DesiredStateRemoved
-		result = append(result, change{before: have, after: after})
 	}
 	return result
 }

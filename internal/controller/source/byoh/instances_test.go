@@ -51,23 +51,23 @@ func TestChanges(t *testing.T) {
 	})
 	t.Run("an added entry adds just that host (R-063)", func(t *testing.T) {
 		got := changes(one, listed(map[string]string{"10.0.0.1": "username=a", "10.0.0.2": "username=b"}))
-		if len(got) != 1 || got[0].before != nil || got[0].after.Spec.Address != "10.0.0.2" {
+		if len(got) != 1 || got[0].Before != nil || got[0].After.Spec.Address != "10.0.0.2" {
 			t.Errorf("changes are %+v", got)
 		}
 	})
 	t.Run("a removed entry is marked for removal and not deleted", func(t *testing.T) {
 		got := changes(one, nil)
-		if len(got) != 1 || got[0].after.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
+		if len(got) != 1 || got[0].After.Spec.DesiredState != v1alpha1.DesiredStateRemoved {
 			t.Fatalf("changes are %+v", got)
 		}
-		if again := changes([]v1alpha1.WindowsInstance{*got[0].after}, nil); len(again) != 0 {
+		if again := changes([]v1alpha1.WindowsInstance{*got[0].After}, nil); len(again) != 0 {
 			t.Errorf("it is marked again: %+v", again)
 		}
 	})
 	t.Run("an entry that comes back while its host is being removed makes it a node again", func(t *testing.T) {
-		removed := changes(one, nil)[0].after
+		removed := changes(one, nil)[0].After
 		got := changes([]v1alpha1.WindowsInstance{*removed}, one)
-		if len(got) != 1 || got[0].after.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		if len(got) != 1 || got[0].After.Spec.DesiredState != v1alpha1.DesiredStateNode {
 			t.Errorf("changes are %+v", got)
 		}
 	})
@@ -75,7 +75,14 @@ func TestChanges(t *testing.T) {
 		paused := *one[0].DeepCopy()
 		paused.Spec.Paused = true
 		got := changes([]v1alpha1.WindowsInstance{paused}, listed(map[string]string{"10.0.0.1": "username=b"}))
-		if len(got) != 1 || !got[0].after.Spec.Paused || got[0].after.Spec.Username != "b" {
+		if len(got) != 1 || !got[0].After.Spec.Paused || got[0].After.Spec.Username != "b" {
+			t.Errorf("changes are %+v", got)
+		}
+	})
+	t.Run("an instance of a Machine is not this source's, whatever its label says", func(t *testing.T) {
+		other := *one[0].DeepCopy()
+		other.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: other.Name}}
+		if got := changes([]v1alpha1.WindowsInstance{other}, nil); len(got) != 0 {
 			t.Errorf("changes are %+v", got)
 		}
 	})

@@ -1,0 +1,112 @@
+package instance
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// longName has 16 characters, one more than a computer name.
+const longName = "winworkers-x2k4f"
+
+//
+func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
+	for name, c := range map[string]struct {
+		cluster func(*nodespec.Cluster)
+		reason  string
+		says    string
+	}{
+		"in a cluster with another network": {
+			func(c *nodespec.Cluster) { c.Network.Type = "OpenShiftSDN" }, v1alpha1.ReasonNetworkUnsupported, "OpenShiftSDN"},
+		"in a cluster without hybrid networking": {
+			func(c *nodespec.Cluster) { c.Network.HybridOverlay = false }, v1alpha1.ReasonNetworkUnsupported, "hybridClusterNetwork"},
+		"in a cluster of another version": {
+			func(c *nodespec.Cluster) { c.Version = "4.6.1" }, v1alpha1.ReasonClusterVersionUnsupported, "4.6.1"},
+		"whose Machine has a name that is no computer name": {
+			func(c *nodespec.Cluster) { c.Platform = "Azure" }, v1alpha1.ReasonMachineNameTooLong, longName},
+		"of a Machine on a platform that has none": {
+			func(c *nodespec.Cluster) { c.Platform = "None" }, v1alpha1.ReasonPlatformUnsupported, "windows-instances"},
+	} {
+		t.Run("a host "+name, func(t *testing.T) {
+			instance := ofMachine()
+			instance.Spec.Source.Machine.Name = longName
+			x := newTrial(t, instance)
+			c.cluster(x.facts)
+			got, after := x.reconcile()
+			supported := expect(t, got, v1alpha1.ConditionSupported, metav1.ConditionFalse, c.reason)
+			expect(t, got, v1alpha1.ConditionReady, metav1.ConditionFalse, c.reason)
+			if !strings.Contains(supported.Message, c.says) || got.Status.NextAction == "" {
+				t.Errorf("the message is %q, next is %q", supported.Message, got.Status.NextAction)
+			}
+			told := x.told()
+			if len(told) != 1 || !strings.Contains(told[0], "Warning "+c.reason) {
+				t.Errorf("the events are %q", told)
+			}
+			if x.dials > 0 || after != 0 {
+				t.Errorf("%d connections, next look in %s", x.dials, after)
+			}
+			if x.reconcile(); len(x.told()) > 0 {
+				t.Error("it is told again")
+			}
+		})
+	}
+	t.Run("a long name is nothing against a host that no Machine has", func(t *testing.T) {
+		instance := ofMachine()
+		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: longName + ".example.com"}
+		x := newTrial(t, instance)
+		x.facts.Platform = "Azure"
+		x.host.switchOff(true)
+		if x.reconcile(); x.dials == 0 {
+			t.Error("the host was not contacted")
+		}
+	})
+}
+
+//
+func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
+	x := newTrial(t)
+	instance := ofMachine()
+	x.asNode(instance, x.key.Hash())
+	x.facts.Version = "4.5.0" // a host's spec does not depend on it: nothing is to be done
+	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"}
+	instance, _ = x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	if x.dials > 0 || x.node() == nil {
+		t.Errorf("%d connections, Node %v", x.dials, x.node())
+	}
+}
+
+//
+func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *testing.T) {
+	for name, happen := range map[string]func(*trial){
+		"because its kubelet is silent": func(x *trial) {
+			node := x.node()
+			node.Status.Conditions[0].Status = corev1.ConditionUnknown
+			if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
+				x.t.Fatal(err)
+			}
+		},
+		"because it was deleted": func(x *trial) {
+			if err := x.Client.Delete(x.t.Context(), x.node()); err != nil {
+				x.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			instance := ofMachine()
+			x.asNode(instance, x.key.Hash())
+			x.facts.Version, x.facts.ServiceCIDRs = "4.5.0", []string{"172.31.0.0/16"}
+			happen(x)
+			instance, _ = x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package instance
+
+import (
+	"encoding/base64"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+func encoded(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
+
+// leave has the source say that the host is to be left alone.
+func leave(reason string) func(*v1alpha1.WindowsInstance) {
+	return func(i *v1alpha1.WindowsInstance) {
+		i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateUnmanaged, reason
+	}
+}
+
+//
+func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
+	for reason, says := range map[string]string{
+		v1alpha1.ReasonMachineDeleting: "the Machine is gone", v1alpha1.ReasonMachineFailed: "delete it", v1alpha1.ReasonMachineIgnored: v1alpha1.LabelIgnore,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			x := newTrial(t)
+			instance := ofMachine()
+			x.asNode(instance, x.key.Hash())
+			node := x.node()
+			before, _ := x.reconcile()
+			x.change(before.DeepCopy(), leave(reason))
+			instance, after := x.reconcile()
+			ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, reason)
+			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, says) || !strings.Contains(ready.Message, machine) {
+				t.Errorf("summary %q, message %q, next %q", instance.Status.Summary, ready.Message, instance.Status.NextAction)
+			}
+			for _, condition := range way {
+				if condition != v1alpha1.ConditionReady && !reflect.DeepEqual(meta.FindStatusCondition(before.Status.Conditions, condition).Status,
+					meta.FindStatusCondition(instance.Status.Conditions, condition).Status) {
+					t.Errorf("condition %s has changed", condition)
+				}
+			}
+			if x.dials > 0 || x.node().ResourceVersion != node.ResourceVersion || after != 0 {
+				t.Errorf("%d connections, Node %s after %s, next look in %s", x.dials, x.node().ResourceVersion, node.ResourceVersion, after)
+			}
+			if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
+				t.Error("the next pass writes the same again")
+			}
+			x.change(instance, func(i *v1alpha1.WindowsInstance) {
+				i.Spec.DesiredState, i.Spec.DesiredStateReason = v1alpha1.DesiredStateNode, ""
+			})
+			instance, _ = x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if x.dials > 0 || instance.Status.Summary != v1alpha1.ReasonReady {
+				t.Errorf("back again, with %d connections: %s", x.dials, instance.Status.Summary)
+			}
+		})
+	}
+}
+
+func TestAHostThatWasNeverReachedIsLeftAloneToo(t *testing.T) {
+	instance := ofMachine()
+	leave(v1alpha1.ReasonMachineFailed)(instance)
+	x := newTrial(t, instance)
+	instance, _ = x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineFailed)
+	expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionUnknown, v1alpha1.ReasonNotYet)
+	if x.dials > 0 {
+		t.Error("the host was contacted")
+	}
+}
+
+//
+func TestWorkOnAHostEndsWhenItsMachineIsDeleted(t *testing.T) {
+	// working is a host with an open connection that is worked on.
+	working := func(t *testing.T) (*trial, *v1alpha1.WindowsInstance) {
+		t.Helper()
+		instance := ofMachine()
+		x := newTrial(t, instance)
+		target := remote.Target{Instance: machine, Address: instance.Spec.Address, User: instance.Spec.Username, Key: x.key}
+		if _, err := x.Hosts.Get(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		return x, instance
+	}
+	changed := func(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstance)) event.UpdateEvent {
+		after := instance.DeepCopy()
+		change(after)
+		return event.UpdateEvent{ObjectOld: instance, ObjectNew: after}
+	}
+	t.Run("its connection is closed at once, whatever runs over it", func(t *testing.T) {
+		x, instance := working(t)
+		x.abandon(t.Context(), changed(instance, leave(v1alpha1.ReasonMachineDeleting)), nil)
+		if x.Hosts.Len() > 0 {
+			t.Error("the connection is open")
+		}
+	})
+	t.Run("but not when something else of it changes", func(t *testing.T) {
+		x, instance := working(t)
+		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.Node = &v1alpha1.NodeMetadata{} }), nil)
+		if x.Hosts.Len() != 1 {
+			t.Error("the connection is closed")
+		}
+	})
+	t.Run("nor of a host from windows-instances, which is given back over it", func(t *testing.T) {
+		x, instance := working(t)
+		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.128.7"}
+		x.abandon(t.Context(), changed(instance, func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }), nil)
+		if x.Hosts.Len() != 1 {
+			t.Error("the connection is closed")
+		}
+	})
+	t.Run("the pass that works on it ends before its next phase, and is no failure", func(t *testing.T) {
+		x, instance := working(t)
+		later := x.Client
+		x.Live = stale{x.Client, instance.DeepCopy()}
+		x.change(instance, leave(v1alpha1.ReasonMachineDeleting))
+		got, after := x.reconcile()
+		if x.dials > 1 || after != 0 || len(got.Status.Conditions) > 0 || len(x.told()) > 0 {
+			t.Errorf("%d connections, next look in %s, conditions %v", x.dials, after, got.Status.Conditions)
+		}
+		x.Live = later
+		got, _ = x.reconcile()
+		expect(t, got, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMachineDeleting)
+		if x.Hosts.Len() > 0 {
+			t.Error("the connection is open")
+		}
+	})
+}
+
+// interrupted is a ClusterSource that fails because its Machine is deleted meanwhile.
+type interrupted struct{ meanwhile func() }
+
+func (i interrupted) Current() (nodespec.Cluster, error) {
+	i.meanwhile()
+	return nodespec.Cluster{}, errors.New("cut off")
+}
+
+//
+func TestWhatADeletedMachineCutsOffIsNoFailure(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	x.Cluster = interrupted{func() {
+		present := ofMachine()
+		if err := x.Client.Get(t.Context(), client.ObjectKeyFromObject(present), present); err != nil {
+			t.Fatal(err)
+		}
+		x.change(present, leave(v1alpha1.ReasonMachineDeleting))
+	}}
+	instance, after := x.reconcile()
+	if told := x.told(); len(told) > 0 || after != 0 || len(instance.Status.Conditions) > 0 {
+		t.Errorf("events %q, next look in %s, conditions %v", told, after, instance.Status.Conditions)
+	}
+}
+
+// overtaken is a ClusterSource of a cluster that is not supported, where the instance changes meanwhile.
+type overtaken struct {
+	*trial
+	meanwhile func()
+}
+
+func (o overtaken) Current() (nodespec.Cluster, error) {
+	o.meanwhile()
+	return o.trial.Current()
+}
+
+func TestAnInstanceThatIsMadeAgainKnowsNothingOfTheOneBefore(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	x.facts.Version = "4.5.0"
+	x.Cluster = overtaken{x, func() {
+		if err := x.Client.Delete(t.Context(), ofMachine()); err != nil {
+			t.Fatal(err)
+		}
+		again := ofMachine()
+		again.UID, again.Spec.Source.Machine.UID = "another-instance-uid", "another-machine-uid"
+		if err := x.Client.Create(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	instance, _ := x.reconcile()
+	if instance.UID != "another-instance-uid" || len(instance.Status.Conditions) > 0 || instance.Status.Summary != "" || len(x.told()) > 0 {
+		t.Errorf("the status of instance %s is %+v", instance.UID, instance.Status)
+	}
+}
+
+func TestWhichChangesOfAnInstanceAreLookedAt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.WindowsInstance)
+		want   bool
+	}{
+		"another spec":  {func(i *v1alpha1.WindowsInstance) { i.Generation++ }, true},
+		"an annotation": {func(i *v1alpha1.WindowsInstance) { i.Annotations = map[string]string{"a": "b"} }, true},
+		"one that was made again, seen as a change": {func(i *v1alpha1.WindowsInstance) { i.UID = "another" }, true},
+		"not the operator's own status":             {func(i *v1alpha1.WindowsInstance) { i.Status.Summary, i.ResourceVersion = "Ready", "2" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := ofMachine()
+			c.change(after)
+			if got := instanceChanged().Update(event.UpdateEvent{ObjectOld: ofMachine(), ObjectNew: after}); got != c.want {
+				t.Errorf("it is %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package instance
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+func remove(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateRemoved }
+
+// joinedInProgress is an instance whose kubelet may have its certificate, and whose Node was not seen yet.
+func joinedInProgress() *v1alpha1.WindowsInstance {
+	instance := ofMachine()
+	instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "AAAA", Fingerprint: "SHA256:x"}
+	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: machine, Confirmed: true}
+	remove(instance)
+	return instance
+}
+
+// registered is the Node as a kubelet registers it.
+func registered() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}},
+	}
+}
+
+func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
+	t.Run("of a node in service: no contact, no drain, no Node, no instance", func(t *testing.T) {
+		x := newTrial(t)
+		instance := ofMachine()
+		x.asNode(instance, x.key.Hash())
+		instance, _ = x.reconcile()
+		x.told()
+		x.change(instance, remove)
+		if left, after := x.reconcile(); left != nil || after != 0 {
+			t.Errorf("the instance is there still, next look in %s", after)
+		}
+		if x.node() != nil || x.dials > 0 {
+			t.Errorf("Node %v, %d connections", x.node(), x.dials)
+		}
+		if len(x.clientset.Actions()) == 0 {
+			t.Error("no certificate requests were looked for")
+		}
+		for _, action := range x.clientset.Actions() {
+			if action.GetResource().Resource == "pods" {
+				t.Errorf("it drains: %v", action)
+			}
+		}
+	})
+	t.Run("of a host that was never reached", func(t *testing.T) {
+		instance := ofMachine()
+		remove(instance)
+		x := newTrial(t, instance)
+		x.host.switchOff(true)
+		if left, _ := x.reconcile(); left != nil || x.dials > 0 {
+			t.Errorf("left is %v, with %d connections", left, x.dials)
+		}
+	})
+	t.Run("without the key, and though it is paused: there is nothing to be touched any more", func(t *testing.T) {
+		instance := ofMachine()
+		remove(instance)
+		instance.Spec.Paused = true
+		x := newTrial(t, instance)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "cloud-private-key"}}
+		if err := x.Client.Delete(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := x.reconcile(); left != nil {
+			t.Errorf("it waits for %s", left.Status.Summary)
+		}
+	})
+	t.Run("but a Node of that name which is another's stays", func(t *testing.T) {
+		x := newTrial(t)
+		instance := ofMachine()
+		x.asNode(instance, x.key.Hash())
+		node := x.node()
+		node.Annotations[v1alpha1.AnnotationInstance] = "another"
+		if err := x.Client.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		instance, _ = x.reconcile()
+		x.change(instance, remove)
+		if left, _ := x.reconcile(); left != nil || x.node() == nil {
+			t.Errorf("left is %v, Node %v", left, x.node())
+		}
+	})
+}
+
+func TestAKubeletThatRegistersItsNodeAsItsMachineGoes(t *testing.T) {
+	t.Run("is waited for, once its name was confirmed and it may have its certificate", func(t *testing.T) {
+		x := newTrial(t, joinedInProgress())
+		instance, after := x.reconcile()
+		if instance == nil || after != lateNodeLimit {
+			t.Fatalf("instance %v, next look in %s", instance, after)
+		}
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRemoving)
+		if err := x.Client.Create(t.Context(), registered()); err != nil {
+			t.Fatal(err)
+		}
+		x.clock.Step(time.Second)
+		if _, after := x.reconcile(); x.node() != nil || after != lateNodeLimit-time.Second {
+			t.Errorf("Node %v, next look in %s", x.node(), after)
+		}
+		x.clock.Step(after)
+		if left, _ := x.reconcile(); left != nil || x.dials > 0 {
+			t.Errorf("left is %v, with %d connections", left, x.dials)
+		}
+	})
+	t.Run("in the last moment goes with the instance", func(t *testing.T) {
+		x := newTrial(t, joinedInProgress())
+		x.reconcile()
+		if err := x.Client.Create(t.Context(), registered()); err != nil {
+			t.Fatal(err)
+		}
+		x.clock.Step(lateNodeLimit)
+		if left, _ := x.reconcile(); left != nil || x.node() != nil {
+			t.Errorf("left is %v, Node %v", left, x.node())
+		}
+	})
+	t.Run("cannot have done so before its name was confirmed", func(t *testing.T) {
+		instance := joinedInProgress()
+		instance.Status.NodeRef.Confirmed = false
+		x := newTrial(t, instance)
+		if left, after := x.reconcile(); left != nil {
+			t.Errorf("it is waited for %s", after)
+		}
+	})
+}
+
+func TestCertificateRequestsGoWithTheirMachine(t *testing.T) {
+	request := func(name, user, signer, instance string) *certificatesv1.CertificateSigningRequest {
+		return &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: instance}},
+			Spec:       certificatesv1.CertificateSigningRequestSpec{Username: user, SignerName: signer},
+		}
+	}
+	instance := joinedInProgress()
+	instance.Status.NodeRef.UID = "node-uid"
+	x := newTrial(t, instance)
+	const operator, kubelet = "system:serviceaccount:wmco:operator", "system:node:" + machine
+	for _, csr := range []*certificatesv1.CertificateSigningRequest{
+		request("made-for-it", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, machine),
+		request("its-renewal", kubelet, certificatesv1.KubeAPIServerClientKubeletSignerName, ""),
+		request("its-serving", kubelet, certificatesv1.KubeletServingSignerName, ""),
+		request("made-for-another", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, "another"),
+		request("anothers-serving", "system:node:another", certificatesv1.KubeletServingSignerName, ""),
+	} {
+		if _, err := x.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, _ := x.reconcile(); left != nil {
+		t.Fatalf("left is %v", left)
+	}
+	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, csr := range list.Items {
+		names = append(names, csr.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"anothers-serving", "made-for-another"}) {
+		t.Errorf("left are %q", names)
+	}
+}

@@ -1,0 +1,269 @@
+package instance
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+)
+
+const (
+	ourNamespace = "wmco"
+	machine      = "winworker-x2k4f"
+)
+
+// trial is a Reconciler on an API server in memory, with one host.
+type trial struct {
+	*Reconciler
+	t         *testing.T
+	clock     *clocktesting.FakeClock
+	recorder  *events.FakeRecorder
+	clientset *kubefake.Clientset
+	private   []byte
+	key       sshkey.Key
+	host      *sshHost
+	facts     *nodespec.Cluster
+	dials     int
+}
+
+// newTrial has the Secret with a key that the host accepts, and the objects. The cluster is supported.
+func newTrial(t *testing.T, objects ...client.Object) *trial {
+	t.Helper()
+	private, key := newPrivateKey(t)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	x := &trial{
+		t: t, clock: clocktesting.NewFakeClock(noon), recorder: events.NewFakeRecorder(100), clientset: kubefake.NewClientset(), private: private, key: key,
+		host: newSSHHost(t, key.AuthorizedKey()), facts: supportedCluster(),
+	}
+	objects = append(objects, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: private},
+	})
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
+	x.Reconciler = &Reconciler{
+		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace, Version: "1.2.3",
+		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial, Jitter: func() float64 { return 0 },
+	}
+	t.Cleanup(x.Hosts.CloseAll)
+	return x
+}
+
+// Current makes the trial a ClusterSource.
+func (x *trial) Current() (nodespec.Cluster, error) { return *x.facts, nil }
+
+func (x *trial) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	x.dials++
+	return x.host.dial(ctx, network)
+}
+
+// reconcile reconciles the instance once and returns it, when it is still there, with the time until the next look.
+func (x *trial) reconcile() (*v1alpha1.WindowsInstance, time.Duration) {
+	x.t.Helper()
+	key := client.ObjectKey{Namespace: ourNamespace, Name: machine}
+	result, err := x.Reconcile(x.t.Context(), ctrl.Request{NamespacedName: key})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	instance := &v1alpha1.WindowsInstance{}
+	if err := x.Client.Get(x.t.Context(), key, instance); err != nil {
+		return nil, result.RequeueAfter
+	}
+	return instance, result.RequeueAfter
+}
+
+// change changes the instance's spec as a source does.
+func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1.WindowsInstance)) {
+	x.t.Helper()
+	change(instance)
+	instance.Generation++
+	if err := x.Client.Update(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// told are the events so far.
+func (x *trial) told() []string {
+	var told []string
+	for len(x.recorder.Events) > 0 {
+		told = append(told, <-x.recorder.Events)
+	}
+	return told
+}
+
+// previousKey is the key that the trial began with, as a file.
+func (x *trial) previousKey() []byte { return x.private }
+
+func (x *trial) node() *corev1.Node {
+	x.t.Helper()
+	node := &corev1.Node{}
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Name: machine}, node); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		x.t.Fatal(err)
+	}
+	return node
+}
+
+// expect compares a condition of the instance.
+func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	t.Helper()
+	condition := meta.FindStatusCondition(instance.Status.Conditions, conditionType)
+	if condition == nil {
+		t.Fatalf("there is no condition %s", conditionType)
+	}
+	if condition.Status != status || condition.Reason != reason {
+		t.Errorf("%s is %s for %s (%s), want %s for %s", conditionType, condition.Status, condition.Reason, condition.Message, status, reason)
+	}
+	return *condition
+}
+
+// ofMachine is the instance of a Machine that was made a moment ago.
+func ofMachine() *v1alpha1.WindowsInstance {
+	return &v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: machine, UID: "instance-uid", Generation: 1, CreationTimestamp: metav1.NewTime(noon)},
+		Spec: v1alpha1.WindowsInstanceSpec{
+			Address: "10.0.128.7", Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode,
+			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid"}},
+		},
+	}
+}
+
+// asNode gives the instance the status of a Ready node with that key, and returns it with the Node.
+func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
+	x.t.Helper()
+	pinned := x.host.hostKey.PublicKey()
+	status := &instance.Status
+	status.Host = &v1alpha1.HostStatus{Name: machine, Addresses: []string{"10.0.128.7"}}
+	status.NodeRef = &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
+	status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned), Fingerprint: ssh.FingerprintSHA256(pinned)}
+	status.PublicKeyHash = keyHash
+	for _, condition := range way {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "It was so.", LastTransitionTime: metav1.NewTime(noon),
+		})
+	}
+	status.Summary = v1alpha1.ReasonReady
+	s := x.newScope(instance)
+	s.cluster = *x.facts
+	spec, err := s.desired("10.132.0.0/24")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	status.SpecDigest = spec.Digest()
+	if err := x.Client.Create(x.t.Context(), readyNode(keyHash)); err != nil {
+		x.t.Fatal(err)
+	}
+	stored := instance.DeepCopy()
+	if err := x.Client.Create(x.t.Context(), stored); err != nil {
+		x.t.Fatal(err)
+	}
+	stored.Status = instance.Status
+	if err := x.Client.Status().Update(x.t.Context(), stored); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func readyNode(keyHash string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: machine, UID: "node-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"},
+			Annotations: map[string]string{
+				v1alpha1.AnnotationInstance: machine, v1alpha1.AnnotationPubKeyHash: keyHash, v1alpha1.AnnotationVersion: "1.2.3",
+				v1alpha1.AnnotationPodSubnet: "10.132.0.0/24",
+			},
+		},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+func supportedCluster() *nodespec.Cluster {
+	certificate := "-----BEGIN CERTIFICATE-----\nQVBJIHNlcnZlcg==\n-----END CERTIFICATE-----\n"
+	return &nodespec.Cluster{
+		Platform: "AWS", InfrastructureName: "lab-x7k2p", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
+		APIServerCA: certificate, KubeletClientCA: certificate, ServiceCIDRs: []string{"172.30.0.0/16"},
+		Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
+		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+	}
+}
+
+// wholePayload has every program that a node needs.
+func wholePayload(t *testing.T) *payload.Payload {
+	t.Helper()
+	var sources []payload.Source
+	for component, programs := range map[string][]string{
+		payload.ComponentAgent: {"wicd.exe"}, "containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
+		"kube-proxy": {"kube-proxy.exe"}, "kube-log-runner": {"kube-log-runner.exe"}, "hybrid-overlay-node": {"hybrid-overlay-node.exe"},
+		"cni": {"win-overlay.exe", "host-local.exe", "win-bridge.exe"}, "windows_exporter": {"windows_exporter.exe"}, "csi-proxy": {"csi-proxy.exe"},
+	} {
+		source := payload.Source{Component: payload.Component{Name: component, Version: "v1", Source: "example.org/" + component + "@v1"}}
+		for _, program := range programs {
+			source.Files = append(source.Files, payload.File{Path: program})
+			source.Content = append(source.Content, func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(program)), nil })
+		}
+		sources = append(sources, source)
+	}
+	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.2.3", Components: sources})
+	return must(t, p, err)
+}
+
+// newPrivateKey returns a key as a file and read.
+func newPrivateKey(t *testing.T) ([]byte, sshkey.Key) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := pem.EncodeToMemory(block)
+	key, err := sshkey.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, key
+}
+
+// stale is an API server that still has an instance as it was.
+type stale struct {
+	client.Reader
+	instance *v1alpha1.WindowsInstance
+}
+
+func (s stale) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if instance, ok := into.(*v1alpha1.WindowsInstance); ok {
+		s.instance.DeepCopyInto(instance)
+		return nil
+	}
+	return s.Reader.Get(ctx, key, into, options...)
+}

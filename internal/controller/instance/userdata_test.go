@@ -1,0 +1,98 @@
+package instance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
+	refuses := func(x *trial) { x.host.accept() }
+	closed := func(x *trial) { x.host.switchOff(true) }
+	for name, c := range map[string]struct {
+		fault          func(*trial)
+		waiting, later string
+	}{
+		"it refuses the key":    {refuses, v1alpha1.ReasonUserDataRunning, string(remote.ReasonAuthenticationFailed)},
+		"its port 22 is closed": {closed, string(remote.ReasonUnreachable), string(remote.ReasonUnreachable)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t, ofMachine())
+			c.fault(x)
+			for range 3 {
+				instance, after := x.reconcile()
+				expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, c.waiting)
+				if after != firstUserDataPoll || !strings.Contains(instance.Status.NextAction, "12:30 UTC") {
+					t.Errorf("next look in %s: %s", after, instance.Status.NextAction)
+				}
+			}
+			if told := x.told(); len(told) > 0 {
+				t.Errorf("it is told as a failure: %q", told)
+			}
+			x.clock.Step(userDataLimit - time.Second)
+			if _, after := x.reconcile(); after != time.Second {
+				t.Errorf("next look in %s, a second before the limit", after)
+			}
+			x.clock.Step(time.Second)
+			instance, after := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, c.later)
+			if after != firstRetryDelay {
+				t.Errorf("after the limit, the next look is in %s", after)
+			}
+		})
+	}
+}
+
+func TestUserDataPoll(t *testing.T) {
+	for name, c := range map[string]struct {
+		age    time.Duration
+		jitter float64
+		want   time.Duration
+	}{
+		"a host that was made just now":         {0, 0, 2 * time.Second},
+		"a host that starts as a fast one does": {40 * time.Second, 0, 10 * time.Second},
+		"a host that takes its time":            {10 * time.Minute, 0, 15 * time.Second},
+		"one of many":                           {10 * time.Minute, 0.5, 13500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := userDataPoll(c.age, c.jitter); got != c.want {
+				t.Errorf("the next look is in %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARefusedKeyIsAFailure(t *testing.T) {
+	for name, change := range map[string]func(*trial, *v1alpha1.WindowsInstance){
+		"of a host from windows-instances, which has no user data": func(_ *trial, i *v1alpha1.WindowsInstance) {
+			i.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.128.7"}
+		},
+		"of a Machine's host that had accepted it before": func(x *trial, i *v1alpha1.WindowsInstance) {
+			pinned := x.host.hostKey.PublicKey()
+			i.Status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned)}
+		},
+		"of a Machine's host that was a node with another key": func(_ *trial, i *v1alpha1.WindowsInstance) {
+			i.Status.PublicKeyHash = "another"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			instance := ofMachine()
+			change(x, instance)
+			if err := x.Client.Create(t.Context(), instance); err != nil {
+				t.Fatal(err)
+			}
+			x.host.accept()
+			instance, after := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonAuthenticationFailed))
+			if told := x.told(); after != firstRetryDelay || len(told) != 1 {
+				t.Errorf("next look in %s, events %q", after, told)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+// Package source has what the sources of WindowsInstances share: how a source changes an instance, and what of it is not the source's.
+package source
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Change is one WindowsInstance before and after; Before is nil for a new one.
+type Change struct {
+	Before, After *v1alpha1.WindowsInstance
+}
+
+// Respecify is the change that gives an instance another spec, and whether there is anything to change. A pause is the user's, and stays.
+func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (Change, bool) {
+	spec.Paused = have.Spec.Paused
+	if equality.Semantic.DeepEqual(have.Spec, spec) {
+		return Change{}, false
+	}
+	after := have.DeepCopy()
+	after.Spec = spec
+	return Change{Before: have, After: after}, true
+}
+
+// Remove is the change that marks an instance for removal, and whether it is not marked yet. The instance controller does the rest and
+// deletes the object.
+func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
+	spec := *have.Spec.DeepCopy()
+	spec.DesiredState, spec.DesiredStateReason = v1alpha1.DesiredStateRemoved, ""
+	return Respecify(have, spec)
+}
+
+// Creates tells whether the change makes a new instance.
+func (c Change) Creates() bool { return c.Before == nil }
+
+// Enters tells whether the change brings an instance that was there into a desired state that it was not in.
+func (c Change) Enters(state v1alpha1.DesiredState) bool {
+	return c.Before != nil && c.Before.Spec.DesiredState != state && c.After.Spec.DesiredState == state
+}
+
+// Apply writes the change and tells whether it is in force. One that is not, without an error, was overtaken: an instance of the name was
+// made, or the one to be changed was deleted, a moment ago. The event of that brings the next reconcile.
+func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
+	name := c.After.Namespace + "/" + c.After.Name
+	if c.Creates() {
+		err := writer.Create(ctx, c.After)
+		if apierrors.IsAlreadyExists(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("create WindowsInstance %s: %w", name, err)
+		}
+		return true, nil
+	}
+	err := writer.Patch(ctx, c.After, client.MergeFrom(c.Before))
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("change WindowsInstance %s: %w", name, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,193 @@
+// Package machine turns the Windows Machines of the Machine API into WindowsInstances. It reads Machines and writes none.
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	watchsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/source"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events about a Machine are in
+// the namespace of the Machine.
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
+
+// lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not watched, but has an
+// instance still.
+const lookAgain = time.Minute
+
+// Cached says which Machines a manager keeps in memory: those of Windows.
+func Cached() cache.ByObject {
+	return cache.ByObject{
+		Namespaces: map[string]cache.Config{v1alpha1.MachineNamespace: {}},
+		Label:      labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}),
+	}
+}
+
+// Reconciler keeps the WindowsInstances equal to the Windows Machines.
+type Reconciler struct {
+	// Client reads Machines as Cached says, and WindowsInstances.
+	Client client.Client
+	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labelled.
+	Live      client.Reader
+	Namespace string
+	Events    events.EventRecorder
+	// Cluster returns the facts of the cluster, or why they cannot be used.
+	Cluster func() (nodespec.Cluster, error)
+
+	// reported is what was said of a Machine that cannot have an instance, so that it is said once.
+	reported map[types.UID]string
+}
+
+// SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed. The API server must know
+// Machines by then.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
+	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
+	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("machine-source").
+		Watches(&machinev1beta1.Machine{}, all, builder.WithPredicates(matters())).
+		Watches(&v1alpha1.WindowsInstance{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(watchsource.Channel(clusterChanged, all)).
+		Complete(r)
+}
+
+// matters lets through the changes of a Machine that this package looks at. The Machine API writes to its status for other reasons too.
+func matters() predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*machinev1beta1.Machine)
+			after, ok2 := e.ObjectNew.(*machinev1beta1.Machine)
+			return !ok || !ok2 || before.UID != after.UID || !reflect.DeepEqual(look(before), look(after))
+		},
+	}
+}
+
+// Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the cluster, it waits for
+// them: what a host is logged in to with depends on the platform.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	facts, err := r.Cluster()
+	if err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // it is reported by its reader, and a change of it brings the next reconcile
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	machines, err := r.machines(ctx, instances.Items)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+
+	for _, machine := range machines {
+		machine.Status.Addresses = outsidePodNetworks(machine.Status.Addresses, facts.Network.HybridClusterNetworks)
+	}
+	wanted, taken := changes(r.Namespace, facts.Platform, machines, instances.Items)
+	said := map[types.UID]string{}
+	for _, machine := range taken {
+		r.reportOnce(said, machine.UID, nameTaken(machine, r.Namespace))
+	}
+	byName := make(map[string]*machinev1beta1.Machine, len(machines))
+	for _, machine := range machines {
+		byName[machine.Name] = machine
+	}
+	var errs []error
+	for _, change := range wanted {
+		errs = append(errs, r.apply(ctx, change, byName[change.After.Name], said))
+	}
+	r.reported = said
+	return ctrl.Result{RequeueAfter: nextLook(machines)}, errors.Join(errs...)
+}
+
+// machines are the Windows Machines, and those that an instance was made for and that are not in memory as such: these are read
+// from the API server. Whoever is in neither is gone.
+func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine, error) {
+	var list machinev1beta1.MachineList
+	if err := r.Client.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	byName := make(map[string]*machinev1beta1.Machine, len(list.Items))
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	for i := range instances {
+		reference := instances[i].Spec.Source.Machine
+		if reference == nil || instances[i].Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+			continue
+		}
+		if cached, ok := byName[reference.Name]; ok && cached.UID == reference.UID {
+			continue
+		}
+		key := types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: reference.Name}
+		machine := &machinev1beta1.Machine{}
+		switch err := r.Live.Get(ctx, key, machine); {
+		case err == nil:
+			byName[reference.Name] = machine
+		case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+			// Not the answer of an API server that knows no Machines, as it does while it starts.
+			delete(byName, reference.Name)
+		default:
+			return nil, fmt.Errorf("read Machine %s, to see whether it is gone: %w", key, err)
+		}
+	}
+	machines := make([]*machinev1beta1.Machine, 0, len(byName))
+	for _, machine := range byName {
+		machines = append(machines, machine)
+	}
+	return machines, nil
+}
+
+// nextLook is when Machines are read again that are not watched.
+func nextLook(machines []*machinev1beta1.Machine) time.Duration {
+	for _, machine := range machines {
+		if machine.Labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+			return lookAgain
+		}
+	}
+	return 0
+}
+
+func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine, said map[types.UID]string) error {
+	inForce, err := change.Apply(ctx, r.Client)
+	switch {
+	case apierrors.IsInvalid(err) && machine != nil:
+		// Trying again would not help: a change of the Machine brings the next reconcile.
+		r.reportOnce(said, machine.UID, instanceRefused(machine, err))
+	case err != nil:
+		return fmt.Errorf("for Machine %s/%s: %w", v1alpha1.MachineNamespace, change.After.Spec.Source.Machine.Name, err)
+	case !inForce:
+	case change.Creates():
+		r.emit(instanceCreated(machine, change.After))
+	case change.Enters(v1alpha1.DesiredStateRemoved):
+		r.emit(removalRequested(change.After))
+	case change.Enters(v1alpha1.DesiredStateUnmanaged):
+		r.emit(leftAlone(machine, change.After))
+	case change.Enters(v1alpha1.DesiredStateNode):
+		r.emit(takenUp(machine, change.After))
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+func updateEvent(before, after *machinev1beta1.Machine) event.UpdateEvent {
+	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+}
+
+// bench is a reconciler on an API server in memory. Its cache is what the API server has, but for Machines without the label.
+type bench struct {
+	t          *testing.T
+	reconciler *Reconciler
+	api        client.Client
+	events     *events.FakeRecorder
+	writes     int
+	// liveGet, clusterErr and createErr are faults.
+	liveGet, clusterErr, createErr error
+	podNetworks                    []string
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(machinev1beta1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, events: events.NewFakeRecorder(100)}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	b.api = api
+	cached := interceptor.NewClient(api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			b.writes++
+			if b.createErr != nil {
+				return b.createErr
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			b.writes++
+			return c.Patch(ctx, o, p, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			if _, ok := l.(*machinev1beta1.MachineList); ok {
+				opts = append(opts, client.MatchingLabelsSelector{Selector: Cached().Label})
+			}
+			return c.List(ctx, l, opts...)
+		},
+	})
+	live := interceptor.NewClient(api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if b.liveGet != nil {
+				return b.liveGet
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	b.reconciler = &Reconciler{Client: cached, Live: live, Namespace: namespace, Events: b.events,
+		Cluster: func() (nodespec.Cluster, error) {
+			return nodespec.Cluster{Platform: "AWS", Network: nodespec.ClusterNetwork{HybridClusterNetworks: b.podNetworks}}, b.clusterErr
+		}}
+	return b
+}
+
+func (b *bench) reconcile() (ctrl.Result, error) {
+	b.writes = 0
+	return b.reconciler.Reconcile(b.t.Context(), ctrl.Request{})
+}
+
+func (b *bench) mustReconcile() ctrl.Result {
+	b.t.Helper()
+	result, err := b.reconcile()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result
+}
+
+func (b *bench) state(name string) v1alpha1.DesiredState {
+	b.t.Helper()
+	instance := &v1alpha1.WindowsInstance{}
+	if err := b.api.Get(b.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, instance); err != nil {
+		b.t.Fatal(err)
+	}
+	return instance.Spec.DesiredState
+}
+
+// said are the events since it was last asked.
+func (b *bench) said() (said []string) {
+	for {
+		select {
+		case e := <-b.events.Events:
+			said = append(said, e)
+		default:
+			return said
+		}
+	}
+}
+
+func instance(machine *machinev1beta1.Machine) *v1alpha1.WindowsInstance {
+	i := instanceOf("AWS", machine)
+	return &i
+}
+
+func TestReconcile(t *testing.T) {
+	t.Run("makes an instance, says so on the Machine, and then writes nothing more", func(t *testing.T) {
+		b := newBench(t, windows("a"), windows("linux", unlabelled))
+		b.mustReconcile()
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceCreated") {
+			t.Errorf("said %q", said)
+		}
+		if result := b.mustReconcile(); b.writes != 0 || result.RequeueAfter != 0 || len(b.said()) != 0 {
+			t.Errorf("%d writes, again after %s", b.writes, result.RequeueAfter)
+		}
+	})
+	t.Run("does nothing while the cluster cannot be read", func(t *testing.T) {
+		b := newBench(t, windows("a"), instance(windows("gone")))
+		b.clusterErr = errors.New("no Infrastructure")
+		if b.mustReconcile(); b.writes != 0 {
+			t.Errorf("%d writes", b.writes)
+		}
+	})
+	t.Run("tells a Machine that lost its label from one that is gone", func(t *testing.T) {
+		unlabelled := windows("unlabelled", unlabelled)
+		b := newBench(t, unlabelled, instance(windows("unlabelled")), instance(windows("gone")))
+		result := b.mustReconcile()
+		if b.state("unlabelled") != v1alpha1.DesiredStateUnmanaged || b.state("gone") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("states are %s and %s", b.state("unlabelled"), b.state("gone"))
+		}
+		if result.RequeueAfter != lookAgain {
+			t.Errorf("the Machine without label is looked at again after %s", result.RequeueAfter)
+		}
+		if err := b.api.Delete(t.Context(), unlabelled); err != nil {
+			t.Fatal(err)
+		}
+		if result := b.mustReconcile(); b.state("unlabelled") != v1alpha1.DesiredStateRemoved || result.RequeueAfter != 0 {
+			t.Errorf("it is to be %s after its Machine has gone", b.state("unlabelled"))
+		}
+	})
+	t.Run("removes nothing when the API server does not say that the Machine is gone", func(t *testing.T) {
+		notServed := apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}, "a", "404 page not found", 0, true)
+		for _, err := range []error{errors.New("timeout"), notServed} {
+			b := newBench(t, instance(windows("a")))
+			b.liveGet = err
+			if _, got := b.reconcile(); got == nil || b.writes != 0 || b.state("a") != v1alpha1.DesiredStateNode {
+				t.Errorf("after %q: error %v, %d writes", err, got, b.writes)
+			}
+		}
+	})
+	t.Run("believes the API server and not its memory about another Machine of the name", func(t *testing.T) {
+		b := newBench(t, windows("a", uid("second")), instance(windows("a")))
+		if b.mustReconcile(); b.state("a") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("it is to be %s", b.state("a"))
+		}
+		if b.mustReconcile(); b.writes != 0 {
+			t.Errorf("%d writes while the first is being removed", b.writes)
+		}
+		if err := b.api.Delete(t.Context(), instance(windows("a"))); err != nil {
+			t.Fatal(err)
+		}
+		if b.mustReconcile(); b.state("a") != v1alpha1.DesiredStateNode {
+			t.Errorf("the second is to be %s", b.state("a"))
+		}
+	})
+	t.Run("says once that a name is taken, and makes the instance when it is free", func(t *testing.T) {
+		host := instance(windows("a"))
+		host.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.0.1"}
+		b := newBench(t, windows("a"), host)
+		b.mustReconcile()
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "NameTaken") {
+			t.Errorf("said %q", said)
+		}
+		if b.mustReconcile(); len(b.said()) != 0 || b.writes != 0 {
+			t.Error("it is said again")
+		}
+		if err := b.api.Delete(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		if b.mustReconcile(); b.state("a") != v1alpha1.DesiredStateNode {
+			t.Errorf("it is to be %s", b.state("a"))
+		}
+	})
+	t.Run("says once that the API server refuses an instance, and does not try in vain", func(t *testing.T) {
+		b := newBench(t, windows("a"))
+		b.createErr = apierrors.NewInvalid(schema.GroupKind{Kind: "WindowsInstance"}, "a", nil)
+		b.mustReconcile()
+		b.mustReconcile()
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceRefused") {
+			t.Errorf("said %q", said)
+		}
+	})
+	t.Run("goes on with the others when one cannot be made", func(t *testing.T) {
+		b := newBench(t, windows("a"), instance(windows("gone")))
+		b.createErr = errors.New("busy")
+		if _, err := b.reconcile(); err == nil || !strings.Contains(err.Error(), "openshift-machine-api/a") {
+			t.Errorf("the error is %v", err)
+		}
+		if b.state("gone") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("the other is to be %s", b.state("gone"))
+		}
+	})
+	t.Run("says why an instance is left alone, and that it is taken up again", func(t *testing.T) {
+		ignored := windows("a", label(v1alpha1.LabelIgnore, "true"))
+		b := newBench(t, ignored, instance(windows("a")))
+		b.mustReconcile()
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], v1alpha1.ReasonMachineIgnored) {
+			t.Errorf("said %q", said)
+		}
+		delete(ignored.Labels, v1alpha1.LabelIgnore)
+		if err := b.api.Update(t.Context(), ignored); err != nil {
+			t.Fatal(err)
+		}
+		b.mustReconcile()
+		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "MachineTakenUp") {
+			t.Errorf("said %q", said)
+		}
+	})
+}
+
+// An instance that is made when its host is a node already, or whose host gets another address, must not get one of the pod network.
+func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
+	b := newBench(t, windows("win", addresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
+	b.podNetworks = []string{"10.132.0.0/14"}
+	b.mustReconcile()
+	made := &v1alpha1.WindowsInstance{}
+	if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "win"}, made); err != nil {
+		t.Fatal(err)
+	}
+	if made.Spec.Address != "10.0.0.7" {
+		t.Errorf("the address is %s", made.Spec.Address)
+	}
+}

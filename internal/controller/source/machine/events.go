@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"unicode/utf8"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// machineEvent is one Kubernetes event, made by the constructors below and nowhere else.
+type machineEvent struct {
+	regarding, related        runtime.Object
+	eventType, reason, action string
+	message                   string
+}
+
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
+func (r *Reconciler) emit(e machineEvent) {
+	note := e.message
+	if len(note) > longestNote {
+		end := longestNote
+		for !utf8.RuneStart(note[end]) {
+			end--
+		}
+		note = note[:end]
+	}
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
+}
+
+// reportOnce tells about a Machine that cannot have an instance, unless the pass before said the same.
+func (r *Reconciler) reportOnce(said map[types.UID]string, machine types.UID, e machineEvent) {
+	said[machine] = e.message
+	if r.reported[machine] != e.message {
+		r.emit(e)
+	}
+}
+
+func instanceCreated(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) machineEvent {
+	return machineEvent{machine, instance, corev1.EventTypeNormal, "WindowsInstanceCreated", "CreateInstance",
+		"The host at " + instance.Spec.Address + " is to become a node. How far it is says WindowsInstance " + instance.Name + " in namespace " + instance.Namespace + "."}
+}
+
+func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) machineEvent {
+	why := "The Machine is being deleted."
+	switch instance.Spec.DesiredStateReason {
+	case v1alpha1.ReasonMachineFailed:
+		why = "The Machine has failed."
+	case v1alpha1.ReasonMachineIgnored:
+		why = "The Machine is labelled to be ignored, or no longer as a Windows Machine."
+	}
+	return machineEvent{instance, machine, corev1.EventTypeNormal, instance.Spec.DesiredStateReason, "LeaveAlone", why + " Host and Node are left alone."}
+}
+
+func takenUp(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) machineEvent {
+	return machineEvent{instance, machine, corev1.EventTypeNormal, "MachineTakenUp", "TakeUp", "The host of the Machine is to be a node again."}
+}
+
+// removalRequested is about a Machine that is gone, so that it is told on what is left: the instance.
+func removalRequested(instance *v1alpha1.WindowsInstance) machineEvent {
+	reference := instance.Spec.Source.Machine
+	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name, UID: reference.UID}}
+	return machineEvent{instance, machine, corev1.EventTypeNormal, "MachineGone", "RequestRemoval",
+		"Machine " + reference.Namespace + "/" + reference.Name + ", UID " + string(reference.UID) + ", is gone, and its host with it: what is left of it in the cluster is removed."}
+}
+
+func nameTaken(machine *machinev1beta1.Machine, namespace string) machineEvent {
+	return machineEvent{machine, nil, corev1.EventTypeWarning, "NameTaken", "CreateInstance",
+		"The host does not become a node: WindowsInstance " + machine.Name + " in namespace " + namespace +
+			" is that of a host in ConfigMap windows-instances. Remove that host from the ConfigMap, or delete this Machine, so that it gets another name."}
+}
+
+func instanceRefused(machine *machinev1beta1.Machine, err error) machineEvent {
+	return machineEvent{machine, nil, corev1.EventTypeWarning, "WindowsInstanceRefused", "CreateInstance",
+		"The API server refuses what follows from this Machine. Correct its spec.metadata.labels and spec.taints. " + err.Error()}
+}

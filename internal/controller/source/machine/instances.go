@@ -1,0 +1,104 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/source"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+// changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot be made because
+// their name is taken. machines are all that may have an instance or have one; present are the WindowsInstances of every source.
+func changes(namespace, platform string, machines []*machinev1beta1.Machine, present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
+	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
+	for i := range present {
+		byName[present[i].Name] = &present[i]
+	}
+	add := func(change source.Change, ok bool) {
+		if ok {
+			result = append(result, change)
+		}
+	}
+	for _, machine := range slices.SortedFunc(slices.Values(machines), byMachineName) {
+		have, ok := byName[machine.Name]
+		switch {
+		case !ok:
+			add(made(namespace, platform, machine))
+		case have.Spec.Source.Machine == nil:
+			if _, wanted := made(namespace, platform, machine); wanted {
+				taken = append(taken, machine)
+			}
+		case isFor(have, machine):
+			delete(byName, machine.Name)
+			add(source.Respecify(have, followed(platform, machine, have.Spec)))
+		}
+		// An instance of an earlier Machine of that name goes first, below; when it is gone, this one is made.
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if have := byName[name]; have.Spec.Source.Machine != nil {
+			add(source.Remove(have))
+		}
+	}
+	return result, taken
+}
+
+func byMachineName(a, b *machinev1beta1.Machine) int {
+	switch {
+	case a.Name < b.Name:
+		return -1
+	case a.Name > b.Name:
+		return 1
+	}
+	return 0
+}
+
+// isFor tells whether an instance is that of this very Machine, and not of another one that had its name.
+func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
+	reference := instance.Spec.Source.Machine
+	return reference != nil && reference.Name == machine.Name && reference.UID == machine.UID
+}
+
+// made is the new instance of a Machine, if it is to have one by now.
+func made(namespace, platform string, machine *machinev1beta1.Machine) (source.Change, bool) {
+	v := look(machine)
+	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.address("") == "" {
+		return source.Change{}, false
+	}
+	return source.Change{After: &v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace,
+			Name:      machine.Name,
+			Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine},
+		},
+		Spec: followed(platform, machine, v1alpha1.WindowsInstanceSpec{}),
+	}}, true
+}
+
+// followed is the spec of a Machine's instance, present before. While host and Node are to be left alone, only that is said of
+// them; an address stays while the Machine has none.
+func followed(platform string, machine *machinev1beta1.Machine, present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
+	v := look(machine)
+	state, reason := v.desiredState()
+	if state == v1alpha1.DesiredStateUnmanaged {
+		present.DesiredState, present.DesiredStateReason = state, reason
+		return present
+	}
+	address := v.address(present.Address)
+	if address == "" {
+		address = present.Address
+	}
+	return v1alpha1.WindowsInstanceSpec{
+		Address:  address,
+		Username: userdata.User(platform),
+		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{
+			Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID}},
+		HostName:     hostName(platform, machine.Name),
+		Node:         v.nodeMetadata(),
+		DesiredState: v1alpha1.DesiredStateNode,
+	}
+}

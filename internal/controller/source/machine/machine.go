@@ -1,0 +1,138 @@
+package machine
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+const (
+	// labelRole on a Machine is its role; the Machines of the control plane have roleControlPlane.
+	labelRole        = "machine.openshift.io/cluster-api-machine-role"
+	roleControlPlane = "master"
+	// longestHostName is what a host name may have. A Machine's name may be longer.
+	longestHostName = 63
+)
+
+// view is what this package looks at in a Machine. Nothing else about a Machine, or a change of it, matters.
+type view struct {
+	windows, ignored, deleting bool
+	phase                      string
+	addresses                  []corev1.NodeAddress
+	labels                     map[string]string
+	taints                     []corev1.Taint
+}
+
+func look(machine *machinev1beta1.Machine) view {
+	v := view{
+		windows:   isWindows(machine),
+		ignored:   machine.Labels[v1alpha1.LabelIgnore] == "true",
+		deleting:  machine.DeletionTimestamp != nil,
+		addresses: machine.Status.Addresses,
+		labels:    machine.Spec.Labels,
+		taints:    machine.Spec.Taints,
+	}
+	if machine.Status.Phase != nil {
+		v.phase = *machine.Status.Phase
+	}
+	return v
+}
+
+// isWindows tells whether a Machine is the operator's at all. One of the control plane never is, whatever else it is labelled.
+func isWindows(machine *machinev1beta1.Machine) bool {
+	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[labelRole] != roleControlPlane
+}
+
+// desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine API is still
+// at work on the machine: that is waited for.
+func (v view) desiredState() (v1alpha1.DesiredState, string) {
+	switch {
+	case v.deleting, v.phase == machinev1beta1.PhaseDeleting:
+		return v1alpha1.DesiredStateUnmanaged, v1alpha1.ReasonMachineDeleting
+	case v.ignored, !v.windows:
+		return v1alpha1.DesiredStateUnmanaged, v1alpha1.ReasonMachineIgnored
+	case v.phase == machinev1beta1.PhaseFailed:
+		return v1alpha1.DesiredStateUnmanaged, v1alpha1.ReasonMachineFailed
+	case v.phase == machinev1beta1.PhaseProvisioned, v.phase == machinev1beta1.PhaseRunning:
+		return v1alpha1.DesiredStateNode, ""
+	}
+	return "", ""
+}
+
+// address is where the host is reached, and empty when the Machine has no usable address. An internal IPv4 address is best. An internal DNS
+// name is next, if it has a domain: one without is the machine's own name, which vSphere tells before the machine has an address, and which
+// nothing resolves. An external address is never taken: hosts are reached inside the cluster's network, and so are nodes.
+//
+// The present address stays for as long as the Machine has it. vSphere tells the addresses of all adapters, also of those that
+// the pod network makes on the host, and in any order.
+func (v view) address(present string) string {
+	for _, usable := range []func(corev1.NodeAddress) bool{isInternalIPv4, isInternalName} {
+		var found []string
+		for _, a := range v.addresses {
+			if usable(a) {
+				found = append(found, a.Address)
+			}
+		}
+		if slices.Contains(found, present) {
+			return present
+		}
+		if len(found) > 0 {
+			return found[0]
+		}
+	}
+	return ""
+}
+
+// outsidePodNetworks are the addresses of a Machine without those that its host has in the networks of the pods: at these it is reached for
+// as long as it is a node and no longer.
+func outsidePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []corev1.NodeAddress {
+	return slices.DeleteFunc(slices.Clone(addresses), func(a corev1.NodeAddress) bool {
+		ip, err := netip.ParseAddr(a.Address)
+		return err == nil && slices.ContainsFunc(podNetworks, func(network string) bool {
+			prefix, err := netip.ParsePrefix(network)
+			return err == nil && prefix.Contains(ip)
+		})
+	})
+}
+
+func isInternalIPv4(a corev1.NodeAddress) bool {
+	ip, err := netip.ParseAddr(a.Address)
+	return err == nil && ip.Is4() && a.Type == corev1.NodeInternalIP && policy.ValidateAddress(a.Address) == nil
+}
+
+func isInternalName(a corev1.NodeAddress) bool {
+	_, err := netip.ParseAddr(a.Address)
+	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") && policy.ValidateAddress(a.Address) == nil
+}
+
+// nodeMetadata is what the Machine wants on its Node, and nil when it wants nothing. R-040
+func (v view) nodeMetadata() *v1alpha1.NodeMetadata {
+	if len(v.labels) == 0 && len(v.taints) == 0 {
+		return nil
+	}
+	taints := make([]corev1.Taint, len(v.taints))
+	for i := range v.taints {
+		v.taints[i].DeepCopyInto(&taints[i])
+	}
+	return &v1alpha1.NodeMetadata{Labels: maps.Clone(v.labels), Taints: taints}
+}
+
+// hostName is the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that no host can have is not
+// asked for: such a Machine is refused for its name.
+func hostName(platform, machine string) string {
+	switch configv1.PlatformType(platform) {
+	case configv1.VSpherePlatformType, configv1.NutanixPlatformType:
+		if len(machine) <= longestHostName {
+			return machine
+		}
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package machineset
+
+import (
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// azureProviderSpec is R-187. A region without zones is right.
+func azureProviderSpec(o Options) (any, error) {
+	worker := machinev1beta1.AzureMachineProviderSpec{}
+	if err := decodeWorker(o.Worker, &worker); err != nil {
+		return nil, err
+	}
+	if worker.Location == "" {
+		return nil, missing("location")
+	}
+	image, err := azureImage(o)
+	if err != nil {
+		return nil, err
+	}
+	infrastructure := o.InfrastructureName
+	return machinev1beta1.AzureMachineProviderSpec{
+		TypeMeta:             metav1.TypeMeta{APIVersion: "azureproviderconfig.openshift.io/v1beta1", Kind: "AzureMachineProviderSpec"},
+		CredentialsSecret:    or(worker.CredentialsSecret, &corev1.SecretReference{Name: "azure-cloud-credentials", Namespace: v1alpha1.MachineNamespace}),
+		Image:                image,
+		Location:             worker.Location,
+		ManagedIdentity:      or(worker.ManagedIdentity, infrastructure+"-identity"),
+		NetworkResourceGroup: or(worker.NetworkResourceGroup, infrastructure+"-rg"),
+		OSDisk: machinev1beta1.OSDisk{
+			DiskSizeGB: 128,
+			ManagedDisk: machinev1beta1.OSDiskManagedDiskParameters{
+				StorageAccountType: "Premium_LRS",
+				DiskEncryptionSet:  worker.OSDisk.ManagedDisk.DiskEncryptionSet,
+			},
+			OSType: "Windows",
+		},
+		PublicIP: false,
+		// Where the cluster reaches the Internet through its load balancer, an instance that is not behind it does not.
+		PublicLoadBalancer: worker.PublicLoadBalancer,
+		ResourceGroup:      or(worker.ResourceGroup, infrastructure+"-rg"),
+		SecurityGroup:      worker.SecurityGroup,
+		Subnet:             or(worker.Subnet, infrastructure+"-worker-subnet"),
+		Tags:               worker.Tags,
+		UserDataSecret:     &corev1.SecretReference{Name: userDataSecret, Namespace: v1alpha1.MachineNamespace},
+		VMSize:             "Standard_D2s_v3",
+		Vnet:               or(worker.Vnet, infrastructure+"-vnet"),
+		Zone:               or(o.Zone, worker.Zone),
+	}, nil
+}

@@ -1,0 +1,109 @@
+package machineset
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// Versions are the Windows Server versions that can be asked for; the first one is the usual.
+var Versions = []string{"2022", "2019", "2025"}
+
+// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table of policy.Platforms.
+func Supported(platform configv1.PlatformType, version string) error {
+	if !slices.Contains(Versions, version) {
+		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
+	}
+	if _, ok := platforms[platform]; !ok {
+		return unsupportedPlatform(platform)
+	}
+	release := "Windows Server " + version
+	rules := rulesOf(platform)
+	if slices.Contains(rules.Windows, release) {
+		return nil
+	}
+	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform, strings.Join(rules.Windows, " or "))
+}
+
+// rulesOf are the rules of a platform; a platform that policy does not know has none and allows nothing.
+func rulesOf(platform configv1.PlatformType) policy.SupportedPlatform {
+	for _, rules := range policy.Platforms() {
+		if rules.Name == string(platform) {
+			return rules
+		}
+	}
+	return policy.SupportedPlatform{}
+}
+
+var amiPattern = regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`)
+
+// AMICommand is the command that lists the images of a Windows version on AWS, newest first. R-191
+func AMICommand(region, version string) string {
+	return fmt.Sprintf(`aws ec2 describe-images --region %s --filters "Name=name,Values=%s" "Name=is-public,Values=true" `+
+		`--query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`, region, AMINamePattern(version))
+}
+
+// AMINamePattern matches the names of Amazon's images of a Windows version.
+func AMINamePattern(version string) string {
+	return "Windows_Server-" + version + "*English*Core*Base*"
+}
+
+func amazonImage(o Options, region string) (string, error) {
+	if o.Image == "" {
+		return "", fmt.Errorf("on AWS the image must be named with --image ami-…; these are there:\n  %s", AMICommand(region, o.Version))
+	}
+	if !amiPattern.MatchString(o.Image) {
+		return "", fmt.Errorf("%q is no AMI: on AWS the image is named like ami-0123456789abcdef0; these are there:\n  %s",
+			o.Image, AMICommand(region, o.Version))
+	}
+	return o.Image, nil
+}
+
+// azureSKUs are images of Microsoft for virtual machines of generation 1, which the guides' size can boot. Only that of 2019 comes with
+// the feature Containers; where it is missing the operator enables it, which takes a restart.
+var azureSKUs = map[string]string{
+	"2019": "2019-Datacenter-with-Containers",
+	"2022": "2022-datacenter-core",
+	"2025": "2025-datacenter-core",
+}
+
+func azureImage(o Options) (machinev1beta1.Image, error) {
+	if o.Image == "" {
+		return machinev1beta1.Image{
+			Publisher: "MicrosoftWindowsServer", Offer: "WindowsServer", SKU: azureSKUs[o.Version], Version: "latest",
+		}, nil
+	}
+	if strings.HasPrefix(o.Image, "/") {
+		return machinev1beta1.Image{ResourceID: o.Image}, nil
+	}
+	parts := strings.Split(o.Image, ":")
+	if len(parts) != 4 || slices.Contains(parts, "") {
+		return machinev1beta1.Image{}, fmt.Errorf("%q names no image on Azure: it is publisher:offer:sku:version, or a resource ID that begins with /. "+
+			"Those of Microsoft: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
+	}
+	return machinev1beta1.Image{Publisher: parts[0], Offer: parts[1], SKU: parts[2], Version: parts[3]}, nil
+}
+
+func googleImage(o Options) (string, error) {
+	if o.Image == "" {
+		return "projects/windows-cloud/global/images/family/windows-" + o.Version + "-core", nil
+	}
+	if !strings.Contains(o.Image, "projects/") || !strings.Contains(o.Image, "/images/") {
+		return "", fmt.Errorf("%q names no image on GCP: the full path is needed, such as projects/windows-cloud/global/images/family/windows-2022-core. "+
+			"Those of Google: gcloud compute images list --project windows-cloud --no-standard-images", o.Image)
+	}
+	return o.Image, nil
+}
+
+func vsphereTemplate(o Options) (string, error) {
+	if o.Image == "" {
+		return "", fmt.Errorf("on vSphere the template must be named with --template: the full path of one that was made as docs/vsphere.md says")
+	}
+	return o.Image, nil
+}

@@ -1,0 +1,114 @@
+// Package machineset makes Windows MachineSets as the guides have them: a pure function from what is known of a cluster to an
+// object of the Machine API. What an existing worker MachineSet says (network, security groups, identities) is taken from there;
+// what it does not say is named after the infrastructure, as the installer does.
+package machineset
+
+import (
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Labels of the Machine API.
+const (
+	LabelCluster     = "machine.openshift.io/cluster-api-cluster"
+	LabelMachineSet  = "machine.openshift.io/cluster-api-machineset"
+	LabelMachineRole = "machine.openshift.io/cluster-api-machine-role"
+	LabelMachineType = "machine.openshift.io/cluster-api-machine-type"
+	// RoleWorker is the value of LabelMachineRole and LabelMachineType on workers.
+	RoleWorker = "worker"
+)
+
+const userDataSecret = "windows-user-data"
+
+// Options say which MachineSet is wanted.
+type Options struct {
+	// Platform is one of AWS, Azure, GCP and VSphere.
+	Platform configv1.PlatformType
+	// InfrastructureName is status.infrastructureName of Infrastructure cluster.
+	InfrastructureName string
+	// Version is the year of the Windows Server: one of Versions.
+	Version string
+	// Image is what the instances boot from: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, an image's path
+	// on GCP, a template's path on vSphere. Empty is the platform's own image of the version; AWS and vSphere have none.
+	Image string
+	// Name is the name of the MachineSet; empty is the guides' name for it.
+	Name string
+	// Replicas is the number of Machines, 0 or more.
+	Replicas int32
+	// Zone is the availability zone; empty is that of Worker.
+	Zone string
+	// Worker is spec.template.spec.providerSpec.value of a MachineSet for Linux workers of the cluster.
+	Worker *runtime.RawExtension
+}
+
+// platforms are the platforms with Windows MachineSets.
+var platforms = map[configv1.PlatformType]func(Options) (any, error){
+	configv1.AWSPlatformType:     awsProviderSpec,
+	configv1.AzurePlatformType:   azureProviderSpec,
+	configv1.GCPPlatformType:     gcpProviderSpec,
+	configv1.VSpherePlatformType: vsphereProviderSpec,
+}
+
+// Generate makes the MachineSet. An error says which value is missing or wrong, and where it comes from.
+func Generate(o Options) (*machinev1beta1.MachineSet, error) {
+	if o.Replicas < 0 {
+		return nil, fmt.Errorf("%d replicas were asked for: the least is 0", o.Replicas)
+	}
+	if err := Supported(o.Platform, o.Version); err != nil {
+		return nil, err
+	}
+	name, err := Name(o)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := platforms[o.Platform](o)
+	if err != nil {
+		return nil, err
+	}
+	value, err := encodeProviderSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	return machineSet(o, name, value), nil
+}
+
+// machineSet is what MachineSets for Windows have in common on all platforms.
+func machineSet(o Options, name string, value []byte) *machinev1beta1.MachineSet {
+	selector := map[string]string{LabelCluster: o.InfrastructureName, LabelMachineSet: name}
+	return &machinev1beta1.MachineSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: v1alpha1.MachineNamespace,
+			Labels: map[string]string{LabelCluster: o.InfrastructureName},
+		},
+		Spec: machinev1beta1.MachineSetSpec{
+			Replicas: &o.Replicas,
+			Selector: metav1.LabelSelector{MatchLabels: selector},
+			Template: machinev1beta1.MachineTemplateSpec{
+				ObjectMeta: machinev1beta1.ObjectMeta{Labels: map[string]string{
+					LabelCluster: o.InfrastructureName, LabelMachineSet: name,
+					LabelMachineRole: RoleWorker, LabelMachineType: RoleWorker,
+					v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows,
+				}},
+				Spec: machinev1beta1.MachineSpec{
+					ObjectMeta:   machinev1beta1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelWorker: ""}},
+					ProviderSpec: machinev1beta1.ProviderSpec{Value: &runtime.RawExtension{Raw: value}},
+				},
+			},
+		},
+	}
+}
+
+func unsupportedPlatform(platform configv1.PlatformType) error {
+	instead := "Write it by hand"
+	if !rulesOf(platform).Machines {
+		instead = "Windows Machines are not supported there: list hosts in the ConfigMap windows-instances instead"
+	}
+	return fmt.Errorf("no MachineSet can be made for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform, instead)
+}

@@ -1,0 +1,80 @@
+package machineset
+
+import (
+	"encoding/json"
+	"fmt"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Render writes a MachineSet as YAML, in the order of the guides, which is that of the alphabet.
+func Render(set *machinev1beta1.MachineSet) ([]byte, error) {
+	object, err := fields(set)
+	if err != nil {
+		return nil, fmt.Errorf("encode MachineSet %s: %w", set.Name, err)
+	}
+	delete(object, "status")
+	data, err := yaml.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode MachineSet %s: %w", set.Name, err)
+	}
+	return data, nil
+}
+
+// encodeProviderSpec leaves out what the types write without being set.
+func encodeProviderSpec(spec any) ([]byte, error) {
+	object, err := fields(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the provider spec: %w", err)
+	}
+	if _, ok := spec.(machinev1beta1.AWSMachineProviderConfig); ok {
+		if object["capacityReservationId"] == "" {
+			delete(object, "capacityReservationId")
+		}
+		// The guides name the namespace; the type has no field for it.
+		if secret, ok := object["userDataSecret"].(map[string]any); ok {
+			secret["namespace"] = v1alpha1.MachineNamespace
+		}
+	}
+	return json.Marshal(object)
+}
+
+// fields are those of an object that are not null or empty objects and lists. Empty texts, zero and false stay: the guides
+// have some.
+func fields(object any) (map[string]any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	result := map[string]any{}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return nil, err
+	}
+	prune(result)
+	return result, nil
+}
+
+// prune takes what is empty out of a value, and tells whether nothing is left of it.
+func prune(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for key, field := range v {
+			if prune(field) {
+				delete(v, key)
+			}
+		}
+		return len(v) == 0
+	case []any:
+		for _, element := range v {
+			prune(element)
+		}
+		return len(v) == 0
+	default:
+		return false
+	}
+}

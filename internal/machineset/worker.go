@@ -1,0 +1,68 @@
+package machineset
+
+import (
+	"encoding/json"
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// decodeWorker reads the provider spec of a worker. Fields that this version does not know are left out: they are for Linux workers of a
+// newer cluster.
+func decodeWorker(worker *runtime.RawExtension, into any) error {
+	if worker == nil || len(worker.Raw) == 0 {
+		return fmt.Errorf("there is no worker MachineSet to take the values from: write it by hand, examples/ has one for each platform")
+	}
+	if err := json.Unmarshal(worker.Raw, into); err != nil {
+		return fmt.Errorf("read spec.template.spec.providerSpec.value of the worker MachineSet: %w", err)
+	}
+	return nil
+}
+
+// WorkerZone is the availability zone of a worker, "" if it has none.
+func WorkerZone(platform configv1.PlatformType, worker *runtime.RawExtension) (string, error) {
+	switch platform {
+	case configv1.AWSPlatformType:
+		spec := machinev1beta1.AWSMachineProviderConfig{}
+		err := decodeWorker(worker, &spec)
+		return spec.Placement.AvailabilityZone, err
+	case configv1.AzurePlatformType:
+		spec := machinev1beta1.AzureMachineProviderSpec{}
+		err := decodeWorker(worker, &spec)
+		return spec.Zone, err
+	case configv1.GCPPlatformType:
+		spec := machinev1beta1.GCPMachineProviderSpec{}
+		err := decodeWorker(worker, &spec)
+		return spec.Zone, err
+	default:
+		return "", nil
+	}
+}
+
+// WorkerRegion is the region of a worker on AWS.
+func WorkerRegion(worker *runtime.RawExtension) (string, error) {
+	spec := machinev1beta1.AWSMachineProviderConfig{}
+	if err := decodeWorker(worker, &spec); err != nil {
+		return "", err
+	}
+	if spec.Placement.Region == "" {
+		return "", missing("placement.region")
+	}
+	return spec.Placement.Region, nil
+}
+
+// missing says that the worker MachineSet lacks a value which nothing else can stand for.
+func missing(field string) error {
+	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand, examples/ has one for each platform", field)
+}
+
+// or is the first of two values that is not the zero one.
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value != zero {
+		return value
+	}
+	return otherwise
+}

@@ -1,0 +1,95 @@
+package operator
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/internal/controller/clusterconfig"
+	"github.com/windows-machine-config/wmco/internal/controller/csr"
+	"github.com/windows-machine-config/wmco/internal/controller/instance"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/replacement"
+	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
+	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// addControllers adds all controllers to the manager: those of every cluster at once, those of the Machine API once there is one.
+func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
+	clientset, err := kubernetes.NewForConfig(c.RESTConfig)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the API server: %w", err)
+	}
+	files, packer, err := c.openPayload()
+	if err != nil {
+		return nil, err
+	}
+	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock})
+	recorder := mgr.GetEventRecorder("windows-machine-config-operator")
+
+	changed := newNotices()
+	machinesChanged, instancesChanged := changed.reader(), changed.reader()
+	facts := clusterconfig.NewSource(mgr.GetAPIReader(), c.Namespace, changed.incoming)
+	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
+	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), recorder, conditions, c.Namespace)
+
+	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder}
+	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder, Cluster: facts}
+	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder}
+	instances := &instance.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
+		Namespace: c.Namespace, Version: c.Version, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
+		Log: c.Log, Debug: c.Debug, Jitter: rand.Float64,
+	}
+	machineAPI := &whenServed{
+		resource: machineResource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
+		start: func() error { return c.addMachineControllers(mgr, recorder, facts, machinesChanged) },
+	}
+	for _, setup := range []func() error{
+		func() error { return facts.SetupWithManager(mgr) },
+		func() error { return hosts.SetupWithManager(mgr) },
+		func() error { return key.SetupWithManager(mgr) },
+		func() error { return requests.SetupWithManager(mgr) },
+		func() error { return instances.SetupWithManager(mgr, instancesChanged) },
+		func() error { return mgr.Add(changed) },
+		func() error { return mgr.Add(machineAPI) },
+	} {
+		if err := setup(); err != nil {
+			return nil, fmt.Errorf("set up a controller: %w", err)
+		}
+	}
+	return pool, nil
+}
+
+// addMachineControllers adds the controllers that work with Machines.
+func (c Config) addMachineControllers(mgr ctrl.Manager, recorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+	machines := &machine.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Cluster: facts.Current}
+	if err := machines.SetupWithManager(mgr, changed); err != nil {
+		return err
+	}
+	replacements := &replacement.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Clock: c.Clock}
+	return replacements.SetupWithManager(mgr)
+}
+
+// openPayload opens what is brought to hosts. What is missing in it is told; it is for the hosts to do without, or to wait.
+func (c Config) openPayload() (*payload.Payload, *payload.Packer, error) {
+	files, err := payload.Load(c.PayloadDirectory)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, gap := range files.Gaps() {
+		c.Logger.Info("hosts cannot get a component of the payload", "why", gap.Error())
+	}
+	packer, err := payload.NewPacker(files, c.CacheDirectory)
+	if err != nil {
+		return nil, nil, err
+	}
+	return files, packer, nil
+}

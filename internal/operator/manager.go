@@ -1,0 +1,72 @@
+package operator
+
+import (
+	"fmt"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
+	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
+)
+
+// leaderElectionID names the Lease by which one operator of several works.
+const leaderElectionID = "windows-machine-config-operator"
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cluster.AddToScheme, machinev1beta1.Install, operatorcondition.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register API types: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
+	return manager.Options{
+		Scheme: scheme, Logger: c.Logger,
+		MapperProvider:         newMapper,
+		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
+		HealthProbeBindAddress: c.ProbeAddress,
+		LeaderElection:         c.LeaderElection, LeaderElectionID: leaderElectionID, LeaderElectionNamespace: c.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Controller:                    config.Controller{SkipNameValidation: &c.SkipNameValidation},
+		Cache:                         c.cacheOptions(),
+	}
+}
+
+// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes and Machines, and requests of
+// kubelets.
+func (c Config) cacheOptions() cache.Options {
+	return cache.Options{
+		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
+		DefaultTransform:  cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}:            {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
+			&machinev1beta1.Machine{}: machine.Cached(),
+			&corev1.Secret{}:          keys.SecretCache(c.Namespace),
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
+				c.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", byoh.ConfigMapName)},
+			}},
+			&certificatesv1.CertificateSigningRequest{}: {
+				Field: fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeletServingSignerName)},
+		},
+	}
+}

@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// servedInterval is how often the API server is asked for a resource that it did not have.
+const servedInterval = time.Minute
+
+// whenServed starts what works with a resource that a cluster need not have, once the API server has it: at the start of the operator
+// or at any time after. It is a Runnable of the manager to which start adds controllers. R-052
+type whenServed struct {
+	resource schema.GroupVersionResource
+	// served asks the API server.
+	served func(ctx context.Context, resource schema.GroupVersionResource) (bool, error)
+	// start is called once. Its error ends the operator.
+	start func() error
+	clock clock.WithTicker
+	log   logr.Logger
+}
+
+// Start implements manager.Runnable.
+func (w *whenServed) Start(ctx context.Context) error {
+	ticker := w.clock.NewTicker(servedInterval)
+	defer ticker.Stop()
+	log, told := w.log.WithValues("resource", w.resource.GroupResource().String()), ""
+	for {
+		served, err := w.served(ctx, w.resource)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if served {
+			log.Info("the API server has the resource: what works with it starts")
+			if err := w.start(); err != nil {
+				return fmt.Errorf("start what works with %s: %w", w.resource.GroupResource(), err)
+			}
+			return nil
+		}
+		why := "the API server does not have it"
+		if err != nil {
+			why = err.Error()
+		}
+		if why != told {
+			log.Info("what works with the resource waits for it; the rest of the operator does not", "why", why, "askedEach", servedInterval.String())
+			told = why
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// servedBy asks the API server whether it has a resource. One that has not the group and version does not have the resource.
+func servedBy(api rest.Interface) func(context.Context, schema.GroupVersionResource) (bool, error) {
+	return func(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
+		list := &metav1.APIResourceList{}
+		err := api.Get().AbsPath("/apis", resource.Group, resource.Version).Do(ctx).Into(list)
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("ask the API server for %s: %w", resource.GroupVersion(), err)
+		}
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
+	}
+}

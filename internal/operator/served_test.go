@@ -1,0 +1,156 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// answers are what the API server says when it is asked, one after the other; the last one is said for ever.
+type answers []func() (bool, error)
+
+func no() (bool, error)      { return false, nil }
+func yes() (bool, error)     { return true, nil }
+func failing() (bool, error) { return false, errors.New("no answer") }
+
+// R-052
+func TestWhenServed(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers answers
+		after   time.Duration
+	}{
+		"what is served is started at once":                   {answers{yes}, 0},
+		"what is served later is started within a minute":     {answers{no, no, no, yes}, 3 * servedInterval},
+		"an API server that gives no answer is asked again":   {answers{failing, failing, yes}, 2 * servedInterval},
+		"an answer that changes its mind is not asked before": {answers{no, failing, no, yes}, 3 * servedInterval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				asked, started := 0, 0
+				var lines []string
+				w := &whenServed{
+					resource: machineResource, clock: clock.RealClock{},
+					log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
+					served: func(context.Context, schema.GroupVersionResource) (bool, error) {
+						asked++
+						return test.answers[min(asked, len(test.answers))-1]()
+					},
+					start: func() error { started++; return nil },
+				}
+				if err := w.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if started != 1 || time.Since(begin) != test.after {
+					t.Errorf("started %d times, the last after %s", started, time.Since(begin))
+				}
+				for i := 1; i < len(lines); i++ {
+					if lines[i] == lines[i-1] {
+						t.Errorf("said twice in a row: %s", lines[i])
+					}
+				}
+			})
+		})
+	}
+	t.Run("an error of the start ends the operator, and says of what", func(t *testing.T) {
+		w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+			served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
+			start:  func() error { return errors.New("name taken") }}
+		if err := w.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "machines.machine.openshift.io") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+	t.Run("an operator that ends waits no longer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), servedInterval/2)
+			defer cancel()
+			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return false, nil },
+				start:  func() error { t.Error("it is started"); return nil }}
+			if err := w.Start(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+func TestServedBy(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		want   bool
+		fails  bool
+	}{
+		"an API server with the resource has it":          {200, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"},{"name":"machines"}]}`, true, false},
+		"one that has others of the group has it not":     {200, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"machine.openshift.io/v1beta1","resources":[{"name":"machinesets"}]}`, false, false},
+		"one without the group has it not":                {404, `404 page not found`, false, false},
+		"one that cannot answer says nothing about it":    {500, `broken`, false, true},
+		"one that is not to be asked says nothing either": {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/apis/machine.openshift.io/v1beta1" {
+					t.Errorf("asked for %s", r.URL.Path)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.status)
+				_, _ = w.Write([]byte(test.body))
+			}))
+			t.Cleanup(server.Close)
+			client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := servedBy(client.RESTClient())(t.Context(), machineResource)
+			if got != test.want || (err != nil) != test.fails {
+				t.Errorf("served: %t, error %v", got, err)
+			}
+		})
+	}
+}
+
+// without is an API server that knows nothing.
+type without struct{ meta.RESTMapper }
+
+func (without) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+	return nil, &meta.NoKindMatchError{GroupKind: kind}
+}
+
+func (without) RESTMappings(kind schema.GroupKind, _ ...string) ([]*meta.RESTMapping, error) {
+	return nil, &meta.NoKindMatchError{GroupKind: kind}
+}
+
+func TestMapper(t *testing.T) {
+	m := mapper{RESTMapper: without{}}
+	t.Run("knows Machines without the API server", func(t *testing.T) {
+		mapping, err := m.RESTMapping(machineKind.GroupKind(), machineKind.Version)
+		if err != nil || mapping.Resource != machinev1beta1.GroupVersion.WithResource("machines") || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			t.Errorf("the mapping is %+v, error %v", mapping, err)
+		}
+		if all, err := m.RESTMappings(machineKind.GroupKind()); err != nil || len(all) != 1 {
+			t.Errorf("mappings are %v, error %v", all, err)
+		}
+	})
+	t.Run("knows nothing else", func(t *testing.T) {
+		kind := schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineSet"}
+		if _, err := m.RESTMapping(kind); !meta.IsNoMatchError(err) {
+			t.Errorf("the error is %v", err)
+		}
+		if _, err := m.RESTMappings(kind); !meta.IsNoMatchError(err) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
