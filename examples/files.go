@@ -3,7 +3,7 @@ package examples
 
 import "embed"
 
-// Files are the manifests by name.
+// Files are the manifests by name, and unattend.xml.
 //
-//go:embed *.yaml
+//go:embed *.yaml *.xml
 var Files embed.FS

@@ -1,0 +1,87 @@
+package examples_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/examples"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+)
+
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard()) // warnings of the API server
+	os.Exit(lab.Main(m))
+}
+
+// admin is a client whose requests with unknown fields are refused.
+func admin(t *testing.T) client.Client {
+	t.Helper()
+	c, err := client.New(lab.Cluster(t).Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.WithFieldValidation(c, metav1.FieldValidationStrict)
+}
+
+// read is an example with values in the places of its placeholders.
+func read(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := fs.ReadFile(examples.Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict([]byte(strings.NewReplacer(placeholders...).Replace(string(data))), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// create makes an object, and deletes it after the test.
+func create(t *testing.T, c client.Client, object client.Object) {
+	t.Helper()
+	if err := c.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), object, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, holds); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func namespaced(t *testing.T, c client.Client, object client.Object) bool {
+	t.Helper()
+	is, err := c.IsObjectNamespaced(object)
+	if meta.IsNoMatchError(err) {
+		t.Fatalf("the lab does not know %s: %v", object.GetObjectKind().GroupVersionKind(), err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}

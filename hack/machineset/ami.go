@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/machineset"
+)
+
+// findAMI asks Amazon's command line for the newest image of a Windows version. Only images of Amazon count: anybody can publish one with
+// such a name.
+func findAMI(ctx context.Context, region, version string) (image, name string, err error) {
+	byHand := fmt.Sprintf("Name it with --image ami-…; these are there:\n  %s", machineset.AMICommand(region, version))
+	aws, err := exec.LookPath("aws")
+	if err != nil {
+		return "", "", fmt.Errorf("the image is not known, and the program aws, which can look it up, is not there. %s", byHand)
+	}
+	var stdout, stderr bytes.Buffer
+	lookUp := exec.CommandContext(ctx, aws, "ec2", "describe-images", "--region", region, "--owners", "amazon",
+		"--filters", "Name=name,Values="+machineset.AMINamePattern(version), "Name=is-public,Values=true",
+		"--query", "reverse(sort_by(Images, &CreationDate))[0].[ImageId, Name]", "--output", "text")
+	lookUp.Stdout, lookUp.Stderr = &stdout, &stderr
+	if err := lookUp.Run(); err != nil {
+		return "", "", fmt.Errorf("look the image up with aws: %w: %s\n%s", err, strings.TrimSpace(stderr.String()), byHand)
+	}
+	found := strings.Fields(stdout.String())
+	if len(found) != 2 || !strings.HasPrefix(found[0], "ami-") {
+		return "", "", fmt.Errorf("no image of Amazon is for Windows Server %s in region %s. %s", version, region, byHand)
+	}
+	return found[0], found[1], nil
+}

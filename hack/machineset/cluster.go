@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/machineset"
+)
+
+// newClient refuses fields that the API server does not know.
+func newClient(restConfig *rest.Config) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(restConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return client.WithFieldValidation(c, metav1.FieldValidationStrict), nil
+}
+
+func (c command) do(ctx context.Context, a arguments) error {
+	cluster, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := readCluster(ctx, cluster, &a); err != nil {
+		return err
+	}
+	if a.action == actionDelete {
+		return c.delete(ctx, cluster, a)
+	}
+	if err := c.fillInImage(ctx, &a.options); err != nil {
+		return err
+	}
+	set, err := machineset.Generate(a.options)
+	if err != nil {
+		return err
+	}
+	if a.action == actionApply {
+		return c.apply(ctx, cluster, set)
+	}
+	data, err := machineset.Render(set)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(fileName, data, 0o644); err != nil {
+		return fmt.Errorf("write the MachineSet: %w", err)
+	}
+	fmt.Fprintf(c.stdout, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", fileName, set.Name, a.options.Version, fileName)
+	return nil
+}
+
+// readCluster adds to the options what the cluster says.
+func readCluster(ctx context.Context, reader client.Reader, a *arguments) error {
+	infrastructure := &configv1.Infrastructure{}
+	if err := reader.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+		return fmt.Errorf("read Infrastructure cluster: %w. It is an object of OpenShift; is this the right cluster?", err)
+	}
+	if infrastructure.Status.InfrastructureName == "" || infrastructure.Status.PlatformStatus == nil {
+		return errors.New("read Infrastructure cluster: it has no status.infrastructureName or no status.platformStatus, which the installer sets")
+	}
+	a.options.InfrastructureName = infrastructure.Status.InfrastructureName
+	a.options.Platform = infrastructure.Status.PlatformStatus.Type
+	if err := machineset.Supported(a.options.Platform, a.options.Version); err != nil {
+		return err
+	}
+	sets := &machinev1beta1.MachineSetList{}
+	if err := reader.List(ctx, sets, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
+		return fmt.Errorf("list the MachineSets of %s: %w", v1alpha1.MachineNamespace, err)
+	}
+	var err error
+	a.options.Worker, err = chooseWorker(sets.Items, a.from, a.options)
+	return err
+}
+
+// chooseWorker is the provider spec of the MachineSet for Linux workers whose values are taken: of the one that is named, else of the first
+// one by name in the zone, else of the first one. It is nil if there is none.
+func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Options) (*runtime.RawExtension, error) {
+	workers := map[string]*runtime.RawExtension{}
+	for _, set := range sets {
+		labels := set.Spec.Template.Labels
+		if labels[machineset.LabelMachineRole] == machineset.RoleWorker && labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+			workers[set.Name] = set.Spec.Template.Spec.ProviderSpec.Value
+		}
+	}
+	names := slices.Sorted(maps.Keys(workers))
+	if from != "" && !slices.Contains(names, from) {
+		return nil, fmt.Errorf("%q is no MachineSet of Linux workers; there are: %s", from, strings.Join(names, ", "))
+	}
+	if from != "" || len(names) == 0 {
+		return workers[from], nil
+	}
+	for _, name := range names {
+		zone, err := machineset.WorkerZone(o.Platform, workers[name])
+		if err == nil && o.Zone != "" && zone == o.Zone {
+			return workers[name], nil
+		}
+	}
+	return workers[names[0]], nil
+}
+
+// fillInImage looks up what Amazon's newest image is: images there have no name that stays.
+func (c command) fillInImage(ctx context.Context, o *machineset.Options) error {
+	if o.Platform != configv1.AWSPlatformType || o.Image != "" {
+		return nil
+	}
+	region, err := machineset.WorkerRegion(o.Worker)
+	if err != nil {
+		return err
+	}
+	image, name, err := c.findAMI(ctx, region, o.Version)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stderr, "image %s (%s), the newest one of Amazon; take another one with --image\n", image, name)
+	o.Image = image
+	return nil
+}
+
+func (c command) apply(ctx context.Context, cluster client.Client, set *machinev1beta1.MachineSet) error {
+	err := cluster.Create(ctx, set)
+	if apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("MachineSet %s is there already and stays as it is: scale it with oc scale machineset %s -n %s --replicas=<number>, or make another one with --name",
+			set.Name, set.Name, set.Namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("create MachineSet %s: %w", set.Name, err)
+	}
+	fmt.Fprintf(c.stdout, "created MachineSet %s. Watch it: oc get machineset,machine -n %s\n", set.Name, set.Namespace)
+	return nil
+}
+
+// delete deletes a MachineSet for Windows, and no other.
+func (c command) delete(ctx context.Context, cluster client.Client, a arguments) error {
+	name, err := machineset.Name(a.options)
+	if err != nil {
+		return err
+	}
+	set := &machinev1beta1.MachineSet{}
+	if err := cluster.Get(ctx, client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set); err != nil {
+		return fmt.Errorf("find the MachineSet to delete: %w", err)
+	}
+	if set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+		return fmt.Errorf("MachineSet %s is not for Windows: its Machines have no label %s=%s. It was not deleted",
+			name, v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)
+	}
+	preconditions := client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}
+	if err := cluster.Delete(ctx, set, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		return fmt.Errorf("delete MachineSet %s: %w", name, err)
+	}
+	fmt.Fprintf(c.stdout, "deleted MachineSet %s; the Machine API drains and deletes its Machines\n", name)
+	return nil
+}

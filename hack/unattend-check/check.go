@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf16"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	namespace = "urn:schemas-microsoft-com:unattend"
+	// placeholder is the password of the sample.
+	placeholder = "MyPassword"
+	// nameLimit is the longest computer name of Windows.
+	nameLimit = 15
+)
+
+// answers are what matters of an answer file.
+type answers struct {
+	XMLName  xml.Name `xml:"unattend"`
+	Settings []struct {
+		Pass       string `xml:"pass,attr"`
+		Components []struct {
+			ComputerName string   `xml:"ComputerName"`
+			AutoLogon    []string `xml:"AutoLogon>Enabled"`
+			Password     *struct {
+				Value     string `xml:"Value"`
+				PlainText string `xml:"PlainText"`
+			} `xml:"UserAccounts>AdministratorPassword"`
+		} `xml:"component"`
+	} `xml:"settings"`
+}
+
+// check tells what is wrong with an answer file; nothing if it can be used. It never repeats the password. R-196
+func check(data []byte) []string {
+	if err := wellFormed(data); err != nil {
+		return []string{fmt.Sprintf("it is no well-formed XML: %v", err)}
+	}
+	var file answers
+	if err := xml.Unmarshal(data, &file); err != nil || file.XMLName.Space != namespace {
+		return []string{fmt.Sprintf("it is no answer file: its root must be <unattend xmlns=%q>", namespace)}
+	}
+	var problems, names []string
+	password := false
+	for _, settings := range file.Settings {
+		for _, component := range settings.Components {
+			if component.ComputerName != "" {
+				names = append(names, component.ComputerName)
+			}
+			for _, enabled := range component.AutoLogon {
+				if strings.TrimSpace(enabled) != "false" {
+					problems = append(problems, "AutoLogon must be false: it leaves a terminal of the administrator open after each start")
+				}
+			}
+			if p := component.Password; p != nil {
+				password = true
+				problems = append(problems, passwordProblems(p.Value)...)
+			}
+		}
+	}
+	for _, name := range names {
+		problems = append(problems, nameProblems(name)...)
+	}
+	if len(names) == 0 {
+		problems = append(problems, "it has no ComputerName")
+	}
+	if !password {
+		problems = append(problems, "it has no AdministratorPassword: the administrator's password would be empty")
+	}
+	return problems
+}
+
+func nameProblems(name string) []string {
+	if name == "*" {
+		return nil // Windows makes one up, and the operator sets the Machine's.
+	}
+	// Windows ignores the case, and so does the operator.
+	if problems := validation.IsDNS1123Label(strings.ToLower(name)); len(problems) > 0 {
+		return []string{fmt.Sprintf("ComputerName %q cannot be the name of a node: %s", name, strings.Join(problems, "; "))}
+	}
+	if len(name) > nameLimit {
+		return []string{fmt.Sprintf("ComputerName %q has %d characters, Windows takes %d", name, len(name), nameLimit)}
+	}
+	return nil
+}
+
+func passwordProblems(value string) []string {
+	switch value {
+	case "":
+		return []string{"the administrator's password is empty"}
+	case placeholder, encoded(placeholder):
+		return []string{"the administrator's password is still the sample's"}
+	}
+	return nil
+}
+
+// encoded is a password as Windows' tools write it where PlainText is false.
+func encoded(password string) string {
+	var data []byte
+	for _, unit := range utf16.Encode([]rune(password + "AdministratorPassword")) {
+		data = append(data, byte(unit), byte(unit>>8))
+	}
+	return base64.StdEncoding.EncodeToString(data)
+}
+
+func wellFormed(data []byte) error {
+	decoder := xml.NewDecoder(bytes.NewReader(data))
+	for {
+		_, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

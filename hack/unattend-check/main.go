@@ -1,0 +1,34 @@
+// Command unattend-check looks at an answer file for Sysprep before a golden image is made of it (docs/vsphere.md):
+//
+//	go run ./hack/unattend-check my-unattend.xml
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run returns 0 if nothing is wrong with the file, 1 if something is, and 2 if no file was named.
+func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 1 {
+		fmt.Fprintln(stderr, "Usage: go run ./hack/unattend-check <unattend.xml>")
+		return 2
+	}
+	data, err := os.ReadFile(args[0])
+	if err != nil {
+		fmt.Fprintln(stderr, "unattend-check:", err)
+		return 1
+	}
+	problems := check(data)
+	for _, problem := range problems {
+		fmt.Fprintf(stderr, "%s: %s\n", args[0], problem)
+	}
+	if len(problems) > 0 {
+		return 1
+	}
+	fmt.Fprintf(stdout, "%s: nothing is wrong with it\n", args[0])
+	return 0
+}
