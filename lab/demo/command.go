@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
@@ -24,6 +25,8 @@ const (
 	apiPort    = "6443"
 	domain     = "lab.example.com"
 	maxHosts   = 1000
+	// maxMachines leaves addresses for users who try more.
+	maxMachines = rig.MachineAddresses / 2
 )
 
 // How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control plane.
@@ -41,6 +44,7 @@ type programs struct {
 
 type demoOptions struct {
 	hosts    int
+	machines int
 	host     string
 	once     bool
 	limit    time.Duration
@@ -65,6 +69,7 @@ func newDemoCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&o.hosts, "hosts", 2, "how many hosts become nodes")
+	flags.IntVar(&o.machines, "machines", 3, "how many Machines the Windows MachineSet is scaled to; simulated hosts only")
 	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+" is Wine, which needs root")
 	flags.BoolVar(&o.once, "once", false, "leave when all hosts are Ready, or with status 1 when they are not in time")
 	flags.DurationVar(&o.limit, "limit", 0, fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
@@ -86,6 +91,9 @@ func (o *demoOptions) complete() error {
 	o.limit = o.defaultLimit()
 	if o.hosts < 1 || o.hosts > maxHosts {
 		return fmt.Errorf("--hosts=%d: it must be from 1 to %d", o.hosts, maxHosts)
+	}
+	if o.machines < 0 || o.machines > maxMachines {
+		return fmt.Errorf("--machines=%d: it must be from 0 to %d", o.machines, maxMachines)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -178,6 +186,7 @@ func (o *demoOptions) namespace() namespace.Config {
 			config.Names[h.DNSName] = address
 		}
 	}
+	o.reserveMachines(&config)
 	if o.host == hostWine {
 		config.Grace = wineGrace
 	}

@@ -77,6 +77,10 @@ func TestNamespace(t *testing.T) {
 			if got := config.Names[rig.DNSName(2)]; got != second {
 				t.Errorf("the second host's name leads to %v", got)
 			}
+			machine := netip.MustParseAddr(rig.MachineAddress(rig.MachineAddresses))
+			if got := slices.Contains(config.Addresses, machine); got != c.onLoopback {
+				t.Errorf("the last address for Machines is on the loopback interface: %t", got)
+			}
 			if got, ok := config.Names[rig.DNSName(1)]; ok {
 				t.Errorf("the first host, which is listed by address, has a name that leads to %v", got)
 			}

@@ -36,7 +36,9 @@ type demo struct {
 	kit      *winerig.Kit
 	wine     []*wine.Host
 	operator *operatorProcess
-	board    *board
+	// machineSet is the name of the Windows MachineSet, "" without Machines.
+	machineSet string
+	board      *board
 }
 
 // listen takes the listeners that were opened outside.
@@ -71,7 +73,13 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err := d.install(ctx); err != nil {
 		return err
 	}
+	if err := d.applyMachineSet(ctx); err != nil {
+		return err
+	}
 	if err := d.watch(ctx); err != nil {
+		return err
+	}
+	if err := d.showTables(ctx); err != nil {
 		return err
 	}
 	if d.once {
@@ -97,7 +105,10 @@ func (d *demo) boot(ctx context.Context) error {
 		}
 	} else {
 		d.output.step("booting a control plane and %d Windows hosts, one of them to add later", d.hosts+1)
-		options.Hosts = d.hostOptions()
+		options.Hosts, options.VM = d.hostOptions(), virtualMachines
+		if d.machines > 0 {
+			options.MachineAPI, options.ControlPlane.Platform = true, string(platform)
+		}
 	}
 	d.rig, err = rig.New(ctx, options)
 	return err
@@ -105,8 +116,8 @@ func (d *demo) boot(ctx context.Context) error {
 
 // install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its ServiceAccount.
 func (d *demo) install(ctx context.Context) error {
-	d.output.step("oc apply -f examples/namespace.yaml")
-	object, err := rig.Example("namespace.yaml")
+	d.output.step("oc apply -f examples/wmco-namespace.yaml")
+	object, err := rig.Example("wmco-namespace.yaml")
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,21 @@ func (d *demo) tries() []try {
 		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},
 		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
 	}
+	if d.machineSet != "" {
+		tries = append(tries, d.machineTries()...)
+	}
 	if d.host == hostWine {
 		tries = append(tries, d.wineTries(hosts[0])...)
 	}
 	return tries
+}
+
+// machineTries are for the MachineSet.
+func (d *demo) machineTries() []try {
+	inNamespace := " -n " + machineAPI
+	return []try{
+		{"kubectl get machineset,machine" + inNamespace, "beside those of Windows, the Linux ones, which the operator leaves alone"},
+		{fmt.Sprintf("kubectl scale machineset %s%s --replicas=%d", d.machineSet, inNamespace, d.wantedMachines()+2), "two more nodes; with fewer replicas, nodes are drained and deleted"},
+		{fmt.Sprintf("kubectl delete machine%s $(kubectl get machine%[1]s -l machine.openshift.io/os-id=Windows -o name | head -1 | cut -d/ -f2)", inNamespace), "the node is drained, the virtual machine deleted, and another one takes its place"},
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	machinev1 "github.com/openshift/api/machine/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -107,4 +108,53 @@ func TestBoard(t *testing.T) {
 			t.Errorf("%t %+v %v", changed, got, b.list())
 		}
 	})
+}
+
+func TestBoardOfMachines(t *testing.T) {
+	machine := func(phase string) *machinev1.Machine {
+		m := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
+		if phase != "" {
+			m.Status.Phase = &phase
+		}
+		return m
+	}
+	b := newBoard()
+	t.Run("a Machine is shown as long as it has no instance", func(t *testing.T) {
+		if r, changed := b.updateMachine(watch.Added, machine("Provisioning"), start); !changed || r.status != "Machine Provisioning" {
+			t.Errorf("got %+v, changed %t", r, changed)
+		}
+		if _, changed := b.updateMachine(watch.Modified, machine("Provisioning"), start); changed {
+			t.Error("nothing has changed, and it says so")
+		}
+		if rows := b.list(); len(rows) != 1 || rows[0].ready || b.allReady(1) {
+			t.Errorf("the rows are %+v", rows)
+		}
+		b.update(watch.Added, &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}, start)
+		if rows := b.list(); len(rows) != 1 || rows[0].status != "New" {
+			t.Errorf("the rows are %+v", rows)
+		}
+	})
+	t.Run("nothing is left of a Machine that is gone", func(t *testing.T) {
+		gone := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
+		gone.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "win-a"}
+		gone.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		if r, _ := b.update(watch.Deleted, gone, start); r.detail != "its Machine is gone" {
+			t.Errorf("got %+v", r)
+		}
+		if r, changed := b.updateMachine(watch.Deleted, machine("Deleting"), start); !changed || r.status != "deleted" || len(b.list()) != 0 {
+			t.Errorf("got %+v, changed %t, and %v", r, changed, b.list())
+		}
+	})
+}
+
+//
+func TestTableLines(t *testing.T) {
+	table := &metav1.Table{
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Desired"}, {Name: "Selector", Priority: 1}, {Name: "Age"}},
+		Rows:              []metav1.TableRow{{Cells: []any{"windows", 3, "x=y", "5s"}}, {Cells: []any{"w", nil, "", "10m"}}},
+	}
+	want := []string{"NAME     DESIRED  AGE", "windows  3        5s", "w                 10m"}
+	if got := tableLines(table); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	machinev1 "github.com/openshift/api/machine/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,7 @@ const (
 type board struct {
 	rows      map[string]row
 	instances map[string]*v1alpha1.WindowsInstance
+	machines  map[string]row // Windows Machines, with an instance or without
 }
 
 // update takes an event, and tells whether what is shown of the instance has changed.
@@ -78,6 +81,8 @@ func rowOf(instance *v1alpha1.WindowsInstance) row {
 // fate is what became of the host of a deleted instance.
 func fate(instance *v1alpha1.WindowsInstance) string {
 	switch {
+	case instance.Spec.Source.Machine != nil && instance.Spec.DesiredState != v1alpha1.DesiredStateNode:
+		return "its Machine is gone"
 	case instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved:
 		return "by somebody: it is made again, and the host is not touched"
 	case instance.Status.HostKey == nil:
@@ -103,6 +108,11 @@ func (b *board) list() []row {
 	for _, r := range b.rows {
 		rows = append(rows, r)
 	}
+	for name, r := range b.machines {
+		if _, ok := b.rows[name]; !ok {
+			rows = append(rows, r)
+		}
+	}
 	return rows
 }
 
@@ -116,7 +126,7 @@ func (b *board) allReady(expected int) bool {
 }
 
 func newBoard() *board {
-	return &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}}
+	return &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]row{}}
 }
 
 // watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is missing.
@@ -127,10 +137,10 @@ func (d *demo) watch(ctx context.Context) error {
 		limit = time.After(d.limit)
 	}
 	d.output.println("")
-	err := d.observe(ctx, limit, func() bool { return b.allReady(d.hosts) })
+	err := d.observe(ctx, limit, func() bool { return b.allReady(d.expected()) })
 	d.output.settle()
 	if err == nil {
-		d.output.step("all %d hosts are Ready", d.hosts)
+		d.output.step("all %d hosts are Ready", d.expected())
 		return nil
 	}
 	if errors.Is(err, errNotReady) {
@@ -142,6 +152,9 @@ func (d *demo) watch(ctx context.Context) error {
 	return err
 }
 
+// expected is how many hosts are to be Ready.
+func (o *demoOptions) expected() int { return o.hosts + o.wantedMachines() }
+
 // follow prints what changes, after all hosts were Ready, until the end.
 func (d *demo) follow(ctx context.Context) error {
 	d.output.terminal = -1 // lines from here on
@@ -150,46 +163,82 @@ func (d *demo) follow(ctx context.Context) error {
 
 // observe keeps the board until done says so.
 func (d *demo) observe(ctx context.Context, limit <-chan time.Time, done func() bool) error {
-	b := d.board
-	watcher, err := d.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(rig.Namespace))
-	if err != nil {
-		return fmt.Errorf("watch the instances: %w", err)
+	instances, machines := &stream{open: d.watchInstances}, &stream{open: d.watchMachines}
+	defer instances.close()
+	defer machines.close()
+	if err := errors.Join(instances.start(ctx), machines.start(ctx)); err != nil {
+		return err
 	}
-	defer func() { watcher.Stop() }()
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	var drawn time.Time
 	for !done() {
+		var err error
 		select {
-		case event, open := <-watcher.ResultChan():
-			if !open { // The API server ends each watch after some minutes.
-				if watcher, err = d.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(rig.Namespace)); err != nil {
-					return fmt.Errorf("watch the instances: %w", err)
-				}
-				continue
-			}
-			if instance, ok := event.Object.(*v1alpha1.WindowsInstance); ok {
-				d.show(b, event.Type, instance)
-			}
-			if time.Since(drawn) < redrawEvery && !done() {
-				continue // the ticker shows it
-			}
+		case event, open := <-instances.ResultChan():
+			err = d.take(ctx, instances, event, open)
+		case event, open := <-machines.ResultChan():
+			err = d.take(ctx, machines, event, open)
 		case <-ticker.C:
 		case <-limit:
-			return errNotReady
+			err = errNotReady
 		case <-d.operator.done:
-			if err := d.restartOperator(); err != nil {
-				return err
-			}
+			err = d.restartOperator()
 		case <-d.rig.Cluster().Done():
-			return fmt.Errorf("the control plane has ended")
+			err = errors.New("the control plane has ended")
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
 		}
-		if d.output.interactive() {
+		if err != nil {
+			return err
+		}
+		if d.output.interactive() && (time.Since(drawn) >= redrawEvery || done()) { // else the ticker shows it
 			drawn = time.Now()
-			d.output.draw(render(b.list(), d.hosts, drawn, d.output.screen()))
+			d.output.draw(render(d.board.list(), d.expected(), drawn, d.output.screen()))
 		}
+	}
+	return nil
+}
+
+// stream is a watch that is opened again whenever the API server ends it, which it does after some minutes.
+type stream struct {
+	watch.Interface
+	open func(context.Context) (watch.Interface, error)
+}
+
+func (s *stream) start(ctx context.Context) error {
+	s.close()
+	next, err := s.open(ctx)
+	if err == nil {
+		s.Interface = next
+	}
+	return err
+}
+
+func (s *stream) close() {
+	if s.Interface != nil {
+		s.Stop()
+	}
+}
+
+func (d *demo) watchInstances(ctx context.Context) (watch.Interface, error) {
+	watcher, err := d.rig.Client.Watch(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(rig.Namespace))
+	if err != nil {
+		return nil, fmt.Errorf("watch the instances: %w", err)
+	}
+	return watcher, nil
+}
+
+// take enters an event into the board.
+func (d *demo) take(ctx context.Context, s *stream, event watch.Event, open bool) error {
+	if !open {
+		return s.start(ctx)
+	}
+	switch object := event.Object.(type) {
+	case *v1alpha1.WindowsInstance:
+		d.show(d.board, event.Type, object)
+	case *machinev1.Machine:
+		d.showMachine(d.board, event.Type, object)
 	}
 	return nil
 }
@@ -202,9 +251,17 @@ func (d *demo) show(b *board, kind watch.EventType, instance *v1alpha1.WindowsIn
 	}
 }
 
+// showMachine does so for a Machine.
+func (d *demo) showMachine(b *board, kind watch.EventType, machine *machinev1.Machine) {
+	r, changed := b.updateMachine(kind, machine, time.Now())
+	if changed && !d.output.interactive() {
+		d.output.step("%s", line(r))
+	}
+}
+
 // line is a row where there are no columns.
 func line(r row) string {
-	text := fmt.Sprintf("%s (%s): %s", r.name, r.address, r.status)
+	text := fmt.Sprintf("%s (%s): %s", r.name, cmp.Or(r.address, "no address yet"), r.status)
 	if r.step != "" {
 		text += " " + r.step
 	}
@@ -221,6 +278,11 @@ func (d *demo) explain(b *board) {
 		listed[instance.Spec.Address] = true
 		if !b.rows[name].ready {
 			d.output.println(rig.Explain(instance))
+		}
+	}
+	for name, r := range b.machines {
+		if b.instances[name] == nil {
+			d.output.println(line(r))
 		}
 	}
 	for address := range d.listed() {

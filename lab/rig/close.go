@@ -7,14 +7,17 @@ import (
 	"sync"
 	"time"
 
+	machinev1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
 var errClosed = errors.New("the lab was closed")
@@ -54,10 +57,38 @@ func (r *Rig) emptyCluster() error {
 			errs = append(errs, err)
 		}
 	}
+	if r.options.MachineAPI {
+		errs = append(errs, r.removeMachines(ctx))
+	}
 	errs = append(errs, r.Client.DeleteAllOf(ctx, &certificatesv1.CertificateSigningRequest{}))
 	for _, h := range r.Hosts() {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Options.Name}}
 		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, node)))
 	}
 	return errors.Join(errs...)
+}
+
+// removeMachines deletes all Machines, with their nodes, and the MachineSets that are not the installation's.
+func (r *Rig) removeMachines(ctx context.Context) error {
+	inNamespace := client.InNamespace(v1alpha1.MachineNamespace)
+	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}}
+	errs := []error{
+		r.Client.DeleteAllOf(ctx, &machinev1.MachineHealthCheck{}, inNamespace), client.IgnoreNotFound(r.Client.Delete(ctx, userData)),
+	}
+	var sets machinev1.MachineSetList
+	errs = append(errs, r.Client.List(ctx, &sets, inNamespace))
+	for i := range sets.Items {
+		if set := &sets.Items[i]; set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] != "" {
+			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, set)))
+		}
+	}
+	var machines machinev1.MachineList
+	errs = append(errs, r.Client.List(ctx, &machines, inNamespace))
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		// Nobody is left who would take the finalizers away.
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, machine)), client.IgnoreNotFound(r.Client.Patch(ctx, machine, patch)))
+	}
+	return errors.Join(append(errs, r.Client.DeleteAllOf(ctx, &corev1.Node{}))...)
 }

@@ -68,6 +68,9 @@ type Host struct {
 	Options HostOptions
 
 	address atomic.Value // string; where the host is now
+	// A virtual machine of the cloud has these.
+	vm    *vm
+	guest *guest
 }
 
 // Entry is the host's key and value in the ConfigMap windows-instances.
@@ -114,24 +117,31 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	machine := fake.New(fake.Options{
 		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
 		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
-		Services: options.Services, Features: options.Features,
+		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)
 		},
 	})
-	files := filepath.Join(r.dir, "hosts", options.Name)
+	files := r.filesOf(h)
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return fmt.Errorf("make the directory of host %s: %w", options.Name, err)
 	}
 	machine.MountDirectory(kubeletPKI, filepath.Join(files, "pki"))
-	h.Host = winhost.New(winhost.Options{
+	server := winhost.Options{
 		Machine: machine, Clock: r.options.Clock, Rand: r.options.Rand, BootDelay: options.BootDelay,
 		Link: cmp.Or(options.Link, r.options.Link),
 		Listen: func(context.Context) (net.Listener, error) {
 			return r.network.Listen(h.at(), sshPort)
 		},
-		AuthorizedKeys: map[string][]ssh.PublicKey{options.Username: {r.key.Signer().PublicKey()}},
-	})
+	}
+	if h.guest == nil {
+		server.AuthorizedKeys = map[string][]ssh.PublicKey{options.Username: {r.publicKey()}}
+	} else {
+		h.guest.image(&server)
+		machine.OnBoot(h.guest.booted)
+		machine.OnShutdown(h.guest.off)
+	}
+	h.Host = winhost.New(server)
 	if options.DNSName != "" {
 		r.network.SetName(options.DNSName, options.Address)
 	}
@@ -161,7 +171,7 @@ func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 	return nil
 }
 
-// Host is the host with the computer name it was made with. It panics when there is none: the name is the test's own.
+// Host is the bring-your-own host with the computer name it was made with. It panics when there is none: the name is the test's own.
 func (r *Rig) Host(name string) *Host {
 	for _, h := range r.Hosts() {
 		if h.Options.Name == name {
@@ -171,7 +181,7 @@ func (r *Rig) Host(name string) *Host {
 	panic(fmt.Sprintf("the rig has no host %q", name))
 }
 
-// Hosts are all hosts, in the order they were added.
+// Hosts are all bring-your-own hosts, in the order they were added.
 func (r *Rig) Hosts() []*Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,13 +58,17 @@ func (r *Rig) install(ctx context.Context, object *unstructured.Unstructured) er
 }
 
 // CreateKey makes the Secret with the key that the hosts know, as `oc create secret generic --from-file` does.
-func (r *Rig) CreateKey(ctx context.Context) error { return r.SetKey(ctx, r.privateKey) }
+func (r *Rig) CreateKey(ctx context.Context) error { return r.SetKey(ctx, r.PrivateKey()) }
 
 // SetKey makes the Secret with any content, or replaces it.
 func (r *Rig) SetKey(ctx context.Context, privateKey []byte) error {
+	return r.setKeys(ctx, map[string][]byte{privateKeySecretKey: privateKey})
+}
+
+func (r *Rig) setKeys(ctx context.Context, data map[string][]byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: privateKeySecret},
-		Data:       map[string][]byte{privateKeySecretKey: privateKey},
+		Data:       data,
 		Type:       corev1.SecretTypeOpaque,
 	}
 	err := r.Client.Create(ctx, secret)
@@ -84,9 +88,6 @@ func (r *Rig) SetKey(ctx context.Context, privateKey []byte) error {
 func (r *Rig) DeleteKey(ctx context.Context) error {
 	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: privateKeySecret}})
 }
-
-// PrivateKey is the key that the hosts know, in OpenSSH form.
-func (r *Rig) PrivateKey() []byte { return r.privateKey }
 
 // SetInstances makes the ConfigMap windows-instances, as the example has it, with these entries; those that are not among them are
 // removed from it.

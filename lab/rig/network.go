@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 )
 
 // Network is where hosts listen, and how the operator reaches them. A winhost.Network is one within the process.
@@ -45,8 +46,38 @@ func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	if host == "api-int."+r.domain() {
+	if host == r.apiName() {
 		address = r.apiAddress
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// apiName is the cluster-internal name of the API server.
+func (r *Rig) apiName() string { return "api-int." + r.domain() }
+
+// apiAddress is what the API server's internal name stands for on hosts: the address of the cluster's load balancer.
+const apiAddress = "10.9.255.254"
+
+// hostNetwork is what hosts see of the network: the others, and the API server under its internal name.
+type hostNetwork struct{ rig *Rig }
+
+// LookupHost implements fake.Network.
+func (n hostNetwork) LookupHost(ctx context.Context, name string) ([]string, error) {
+	if strings.EqualFold(name, n.rig.apiName()) {
+		return []string{apiAddress}, nil
+	}
+	if own, ok := n.rig.network.(interface {
+		LookupHost(ctx context.Context, name string) ([]string, error)
+	}); ok {
+		return own.LookupHost(ctx, name)
+	}
+	return net.DefaultResolver.LookupHost(ctx, name)
+}
+
+// DialContext implements fake.Network.
+func (n hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if host, _, err := net.SplitHostPort(address); err == nil && (host == apiAddress || address == n.rig.apiAddress) {
+		return new(net.Dialer).DialContext(ctx, network, n.rig.apiAddress)
+	}
+	return n.rig.network.DialContext(ctx, network, address)
 }

@@ -3,18 +3,13 @@ package rig
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/standin"
 )
@@ -74,21 +69,4 @@ func (r *Rig) agent(version string) fake.Program {
 			Clock: r.options.Clock, Rand: r.options.Rand, Ready: func() {},
 		})
 	}
-}
-
-// makeKey makes the key that hosts are given before the operator is, as an administrator does with ssh-keygen.
-func (r *Rig) makeKey(context.Context) error {
-	_, private, err := ed25519.GenerateKey(r.options.Rand)
-	if err != nil {
-		return fmt.Errorf("make an SSH key: %w", err)
-	}
-	block, err := ssh.MarshalPrivateKey(private, "windows-nodes")
-	if err != nil {
-		return fmt.Errorf("encode the SSH key: %w", err)
-	}
-	r.privateKey = pem.EncodeToMemory(block)
-	if r.key, err = sshkey.Parse(r.privateKey); err != nil {
-		return fmt.Errorf("read the SSH key: %w", err)
-	}
-	return nil
 }

@@ -10,14 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1 "github.com/openshift/api/machine/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -29,6 +33,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/machineapi"
 	"github.com/windows-machine-config/wmco/lab/openshift"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -47,8 +52,13 @@ type Options struct {
 	ControlPlane cluster.Options
 	// Network is where the hosts are. Default: a winhost.Network.
 	Network Network
-	// LinuxNodes is how many Linux control-plane nodes the cluster appears to have.
+	// LinuxNodes is how many Linux control-plane nodes the cluster appears to have. With MachineAPI they have Machines.
 	LinuxNodes int
+	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with Machines. The cluster
+	// has its MachineSet of Linux workers then.
+	MachineAPI bool
+	// VM is how the cloud's virtual machines behave.
+	VM VMOptions
 	// Clock is that of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
 	// whose heartbeats stand still is taken for dead.
 	Clock clock.WithTicker
@@ -83,8 +93,8 @@ type Rig struct {
 	network    Network
 	dir        string
 	payloadDir string
-	key        sshkey.Key
-	privateKey []byte
+	platform   string
+	cloud      *cloud
 	programs   fake.ProgramTable
 	contents   *fake.ContentStore
 
@@ -97,16 +107,20 @@ type Rig struct {
 	hosts          []*Host
 	namespace      string
 	operatorConfig *rest.Config
+	privateKey     []byte
+	key            sshkey.Key // of privateKey
+	templateKey    sshkey.Key // what images hold that do
 }
 
 // New starts a lab. Close ends it; ctx only limits the start.
 func New(ctx context.Context, options Options) (*Rig, error) {
 	r := &Rig{options: options.withDefaults(), contents: fake.NewContentStore(), namespace: Namespace}
 	log.SetLogger(r.options.Log) // The libraries have but one; the first rig's stays.
-	r.network, r.dir = r.options.Network, r.options.Dir
+	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
-		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.makeClients, r.startStandIns, r.startHosts,
+		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.makeClients, r.readPlatform, r.startStandIns, r.startHosts,
+		r.makeControlPlaneMachines, r.startMachineAPI,
 	} {
 		if err := start(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("start the lab: %w", err), r.Close())
@@ -159,7 +173,7 @@ func (r *Rig) startCluster(ctx context.Context) (err error) {
 
 func (r *Rig) makeClients(context.Context) (err error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme), configv1.Install(scheme)); err != nil {
 		return err
 	}
 	config := rest.CopyConfig(r.Config)
@@ -177,9 +191,35 @@ func (r *Rig) makeClients(context.Context) (err error) {
 
 // startStandIns starts what an OpenShift cluster does besides Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
+	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes}
+	if r.options.MachineAPI {
+		options.ControlPlaneNodes = 0 // Their Machines bring them.
+	}
 	r.group.Go(func() {
-		err := openshift.Run(r.running, r.Config, openshift.Options{Platform: r.options.ControlPlane.Platform, ControlPlaneNodes: r.options.LinuxNodes})
+		err := openshift.Run(r.running, r.Config, options)
 		if err != nil {
+			r.stop(err)
+		}
+	})
+	return nil
+}
+
+// startMachineAPI starts the Machine API in front of the lab's cloud.
+func (r *Rig) startMachineAPI(context.Context) (err error) {
+	if !r.options.MachineAPI {
+		return nil
+	}
+	config := rest.CopyConfig(r.Config)
+	config.QPS = -1
+	if r.cloud.clients, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("make a client for Linux machines: %w", err)
+	}
+	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock}
+	if r.options.Log.GetSink() != nil {
+		options.Logger = slog.New(logr.ToSlogHandler(r.options.Log.WithName("machine-api")))
+	}
+	r.group.Go(func() {
+		if err := machineapi.Run(r.running, r.Config, options); err != nil {
 			r.stop(err)
 		}
 	})

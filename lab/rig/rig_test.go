@@ -102,7 +102,7 @@ func TestInstallOperator(t *testing.T) {
 func TestExamples(t *testing.T) {
 	r := newRig(t, Options{})
 	//
-	for _, name := range []string{"namespace.yaml", "windows-instances.yaml", "windows-pod.yaml"} {
+	for _, name := range []string{"wmco-namespace.yaml", "windows-instances.yaml", "windows-pod.yaml"} {
 		t.Run("the API server accepts "+name+" as it is", func(t *testing.T) {
 			object, err := Example(name)
 			if err != nil {

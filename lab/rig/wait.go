@@ -122,6 +122,7 @@ func (r *Rig) describe() string {
 	for i := range list.Items {
 		b.WriteString(Explain(&list.Items[i]))
 	}
+	b.WriteString(r.describeMachines(ctx))
 	return b.String()
 }
 

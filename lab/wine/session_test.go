@@ -222,6 +222,22 @@ func TestLogin(t *testing.T) {
 			t.Error("a key that nobody authorized was taken")
 		}
 	})
+	t.Run("a key that is added later is taken at once, and those that were there still are", func(t *testing.T) {
+		later := newSigner(t)
+		for range 2 { // as often as a platform's agent likes
+			if err := h.AuthorizeKey("core", later.PublicKey()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, key := range []ssh.Signer{signer, later} {
+			if err := login("core", key); err != nil {
+				t.Error(err)
+			}
+		}
+		if h.AuthorizeKey("guest", later.PublicKey()) == nil {
+			t.Error("a key was authorized for a user who is not there")
+		}
+	})
 	t.Run("keys are replaced by writing the administrators' file", func(t *testing.T) {
 		other := newSigner(t)
 		file, err := h.Path(authorizedKeysPath)

@@ -52,12 +52,8 @@ func (k *Kit) AddHost(ctx context.Context, r *rig.Rig, options wine.Options) (*w
 	if err != nil {
 		return nil, fmt.Errorf("read the key for host %s: %w", options.Name, err)
 	}
-	options.Base = k.Base
 	options.AuthorizedKeys = append(options.AuthorizedKeys, signer.PublicKey())
-	files := map[string]string{standin.NodeProgram: k.NodeProgram}
-	maps.Copy(files, options.Files)
-	options.Files = files
-	h, err := wine.New(ctx, options)
+	h, err := k.newHost(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -65,4 +61,13 @@ func (k *Kit) AddHost(ctx context.Context, r *rig.Rig, options wine.Options) (*w
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
+}
+
+// newHost makes a host that is off.
+func (k *Kit) newHost(ctx context.Context, options wine.Options) (*wine.Host, error) {
+	options.Base = k.Base
+	files := map[string]string{standin.NodeProgram: k.NodeProgram}
+	maps.Copy(files, options.Files)
+	options.Files = files
+	return wine.New(ctx, options)
 }

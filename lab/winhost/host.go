@@ -37,6 +37,11 @@ type Options struct {
 	// AuthorizedKeys are the keys of each user at the start. Every user named here and Administrator have an account. Nil leaves
 	// the key files on the drive as they are.
 	AuthorizedKeys map[string][]ssh.PublicKey
+	// Administrators are further accounts that are members of Administrators. Nothing is written into their file of keys, which they
+	// share with Administrator.
+	Administrators []string
+	// NotInstalled starts with a machine that has no SSH server: nothing listens before Install.
+	NotInstalled bool
 	// StandardUsers are accounts that are not members of Administrators: their keys are in their own profile.
 	StandardUsers []string
 	// Shell is what command lines are handed to. Default: Cmd.
@@ -66,6 +71,7 @@ type Host struct {
 
 	mu          sync.Mutex
 	running     context.Context // from Start to Stop; nil before
+	missing     bool            // it is not installed yet
 	stop        context.CancelFunc
 	boot        int // counts boots and shutdowns, so that a late listener notices
 	listener    net.Listener
@@ -81,7 +87,7 @@ func New(options Options) *Host {
 		options.Shell = Cmd
 	}
 	return &Host{
-		options: options, machine: options.Machine, clock: options.Clock,
+		options: options, machine: options.Machine, clock: options.Clock, missing: options.NotInstalled,
 		slow: NewLink(options.Clock, LinkProperties{}), connections: map[*wireConn]struct{}{},
 	}
 }
@@ -164,7 +170,7 @@ func (h *Host) up() {
 
 // listen opens the port, if nothing speaks against it. The lock is held.
 func (h *Host) listen() {
-	if h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
+	if h.missing || h.listener != nil || h.running.Err() != nil || h.faults.find(RefuseConnection) != nil {
 		return
 	}
 	err := h.keepHostKey()
@@ -204,6 +210,19 @@ func (h *Host) closeListener() {
 	_ = h.listener.Close() // its end is all that matters
 	h.listener = nil
 	h.journal(KindSSHD, "no longer listens")
+}
+
+// Install installs the SSH server on a machine that had none, and starts it. From now on it starts with each boot. Nothing happens
+// where it is installed.
+func (h *Host) Install() {
+	h.mu.Lock()
+	installed := h.missing
+	h.missing = false
+	h.mu.Unlock()
+	if installed {
+		h.journal(KindSSHD, "is installed")
+		h.relisten()
+	}
 }
 
 // relisten opens the port again when the machine is up.

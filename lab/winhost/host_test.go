@@ -4,9 +4,11 @@ import (
 	"errors"
 	"math/rand"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -204,4 +206,52 @@ func TestJournal(t *testing.T) {
 	if want := "C:\\k\\print.exe " + strings.Repeat("x", 2000); l.details(winhost.KindCommand)[0] != want {
 		t.Errorf("the command is %q", l.details(winhost.KindCommand))
 	}
+}
+
+func TestServerThatIsInstalledLater(t *testing.T) {
+	l := newLab(t, func(o *winhost.Options) {
+		o.AuthorizedKeys, o.Administrators, o.NotInstalled = nil, []string{"capi"}, true
+	})
+	if _, err := l.dialAs("capi", l.key); err == nil {
+		t.Fatal("it lets somebody in before it is installed")
+	}
+	must(t, l.host.AuthorizeKey("capi", l.key.PublicKey()))
+	must(t, l.host.AuthorizeKey("capi", l.key.PublicKey()))
+	l.host.Install()
+	t.Run("it accepts the key then, for all administrators", func(t *testing.T) {
+		for _, user := range []string{"capi", "Administrator"} {
+			if _, err := l.dialAs(user, l.key); err != nil {
+				t.Errorf("%s: %v", user, err)
+			}
+		}
+	})
+	t.Run("the key is in the file once", func(t *testing.T) {
+		data, err := l.machine.Drive().ReadFile(`C:\ProgramData\ssh\administrators_authorized_keys`)
+		if err != nil || strings.Count(string(data), "ssh-ed25519") != 1 {
+			t.Errorf("the file is %q, %v", data, err)
+		}
+	})
+	t.Run("a key that is appended over SFTP is accepted", func(t *testing.T) {
+		other := newKey(t, 9)
+		client, err := sftp.NewClient(l.dial())
+		must(t, err)
+		file, err := client.OpenFile("/C:/ProgramData/ssh/administrators_authorized_keys", os.O_WRONLY|os.O_APPEND)
+		must(t, err)
+		_, err = file.Write(ssh.MarshalAuthorizedKey(other.PublicKey()))
+		must(t, errors.Join(err, file.Close()))
+		for _, key := range []ssh.Signer{l.key, other} {
+			if _, err := l.dialAs("capi", key); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("it is there after a reboot", func(t *testing.T) {
+		must(t, l.machine.Host().Power.Reboot(t.Context(), "a test wants it"))
+		l.eventually("it listens again", func(*fake.Machine) bool {
+			return strings.Count(strings.Join(l.details(winhost.KindSSHD), "\n"), "listens on") == 2
+		})
+		if _, err := l.dialAs("capi", l.key); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -54,6 +54,26 @@ func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
 	return h.writeAuthorizedKeys(path, keys)
 }
 
+// AuthorizeKey adds a key to the file that holds the keys of a user, unless it is there. Keys that are there stay.
+func (h *Host) AuthorizeKey(user string, key ssh.PublicKey) error {
+	path, ok := h.keyFile(user)
+	if !ok {
+		return fmt.Errorf("authorise an SSH key of %s on %s: %w", user, h.machine.Name(), errNoAccount)
+	}
+	data, err := h.machine.Drive().ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("authorise an SSH key of %s on %s: %w", user, h.machine.Name(), err)
+	}
+	if lists(data, key) {
+		return nil
+	}
+	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(data, "\r\n"...)
+	}
+	data = append(data, bytes.TrimSpace(ssh.MarshalAuthorizedKey(key))...)
+	return h.writeFile(path, append(data, "\r\n"...))
+}
+
 func (h *Host) writeAuthorizedKeys(path string, keys []ssh.PublicKey) error {
 	var lines []byte
 	for _, key := range keys {
@@ -77,6 +97,7 @@ func (h *Host) keyFile(user string) (path string, ok bool) {
 	if slices.ContainsFunc(h.options.StandardUsers, is) {
 		return home(user) + `\.ssh\authorized_keys`, true
 	}
+	ok = slices.ContainsFunc(h.options.Administrators, is)
 	for name := range h.options.AuthorizedKeys {
 		ok = ok || is(name)
 	}
@@ -94,21 +115,26 @@ func (h *Host) authorize(user string, key ssh.PublicKey) error {
 	if !ok {
 		return errNoAccount
 	}
-	rest, err := h.machine.Drive().ReadFile(path)
-	if err != nil {
+	data, err := h.machine.Drive().ReadFile(path)
+	if err != nil || !lists(data, key) {
 		return errNotAuthorized // also what sshd makes of a missing file
 	}
-	for len(rest) > 0 {
-		var authorized ssh.PublicKey
-		authorized, _, _, rest, err = ssh.ParseAuthorizedKey(rest)
+	return nil
+}
+
+// lists tells whether a file of keys has a key. Lines that are no keys are skipped.
+func lists(file []byte, key ssh.PublicKey) bool {
+	for len(file) > 0 {
+		authorized, _, _, rest, err := ssh.ParseAuthorizedKey(file)
 		if err != nil {
-			break
+			return false
 		}
 		if bytes.Equal(authorized.Marshal(), key.Marshal()) {
-			return nil
+			return true
 		}
+		file = rest
 	}
-	return errNotAuthorized
+	return false
 }
 
 // keepHostKey makes the host key when the drive has none, as sshd does when it starts.

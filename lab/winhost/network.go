@@ -131,6 +131,13 @@ func (n *Network) Unplug(address string) (plug func()) {
 	}
 }
 
+// RemoveAddress takes away an address on which nobody listens any more: it is unreachable again.
+func (n *Network) RemoveAddress(address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.addresses, address)
+}
+
 type networkListener struct {
 	*net.TCPListener
 	network *Network

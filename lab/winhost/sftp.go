@@ -79,10 +79,15 @@ type upload struct {
 	*fake.FileWriter
 	files *files
 	key   string
+	// appends is set when everything is written at the end, wherever the client wants it.
+	appends bool
 }
 
 // WriteAt implements io.WriterAt.
 func (u *upload) WriteAt(b []byte, offset int64) (int, error) {
+	if u.appends {
+		offset = u.Size()
+	}
 	n, err := u.FileWriter.WriteAt(b, offset)
 	return n, status(err)
 }
@@ -114,16 +119,13 @@ func (f *files) Fileread(request *sftp.Request) (io.ReaderAt, error) {
 // Filewrite implements sftp.FileWriter.
 func (f *files) Filewrite(request *sftp.Request) (io.WriterAt, error) {
 	flags, path := request.Pflags(), windowsPath(request.Filepath)
-	if flags.Append {
-		return nil, sftp.ErrSSHFxOpUnsupported
-	}
 	writer, err := f.drive.OpenWriter(path, fake.OpenWriterOptions{
 		Exclusive: flags.Creat && flags.Excl, MustExist: !flags.Creat, Keep: !flags.Trunc,
 	})
 	if err != nil {
 		return nil, status(err)
 	}
-	u := &upload{FileWriter: writer, files: f, key: strings.ToLower(path)}
+	u := &upload{FileWriter: writer, files: f, key: strings.ToLower(path), appends: flags.Append}
 	f.mu.Lock()
 	f.open[u.key] = u
 	f.mu.Unlock()

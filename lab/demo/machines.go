@@ -1,0 +1,168 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/machineset"
+	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	// platform has Machines, and images that know the key only from the user data.
+	platform = configv1.AWSPlatformType
+	// windowsImage is what the MachineSet names: the lab's cloud takes the Windows version from it.
+	windowsImage = "ami-00000000000002022"
+	// userDataLimit is how long the operator may take to make the user data, once it was started.
+	userDataLimit = time.Minute
+	machineAPI    = v1alpha1.MachineNamespace
+)
+
+// How long the cloud's virtual machines take: long enough to be seen.
+var virtualMachines = rig.VMOptions{
+	BootDuration: 3 * time.Second, UserDataDelay: 4 * time.Second, RebootDuration: rebootDuration, SSHDelay: bootDelay,
+}
+
+// wantedMachines is how many Machines the MachineSet is scaled to; Wine hosts have no cloud.
+func (o *demoOptions) wantedMachines() int {
+	if o.host == hostWine {
+		return 0
+	}
+	return o.machines
+}
+
+// reserveMachines gives the lab's network the addresses and names that the cloud takes from.
+func (o *demoOptions) reserveMachines(config *namespace.Config) {
+	if o.host == hostWine {
+		return
+	}
+	for n := range rig.MachineAddresses {
+		address := netip.MustParseAddr(rig.MachineAddress(n + 1))
+		config.Addresses = append(config.Addresses, address)
+		config.Names[rig.MachineDNSName(string(platform), address.String())] = address
+	}
+}
+
+// applyMachineSet makes a Windows MachineSet as hack/machineset.sh does, without Machines, and scales it.
+func (d *demo) applyMachineSet(ctx context.Context) error {
+	if d.wantedMachines() == 0 {
+		return nil
+	}
+	set, err := d.generateMachineSet(ctx)
+	if err != nil {
+		return err
+	}
+	d.machineSet = set.Name
+	d.output.step("hack/machineset.sh apply --image %s", windowsImage)
+	if err := d.rig.Client.Create(ctx, set); err != nil {
+		return fmt.Errorf("make MachineSet %s: %w", set.Name, err)
+	}
+	limited, cancel := context.WithTimeout(ctx, userDataLimit)
+	defer cancel()
+	if err := d.rig.WaitUserData(limited); err != nil {
+		return err
+	}
+	d.output.step("oc scale --replicas=%d machineset %s -n %s", d.wantedMachines(), set.Name, machineAPI)
+	return d.rig.Scale(ctx, set.Name, int32(d.wantedMachines())) //nolint:gosec // limited by the flag
+}
+
+func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {
+	infrastructure := &configv1.Infrastructure{}
+	if err := d.rig.Client.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+		return nil, fmt.Errorf("read the cluster's infrastructure: %w", err)
+	}
+	var sets machinev1.MachineSetList
+	if err := d.rig.Client.List(ctx, &sets, client.InNamespace(machineAPI)); err != nil {
+		return nil, fmt.Errorf("list MachineSets: %w", err)
+	}
+	if len(sets.Items) == 0 {
+		return nil, fmt.Errorf("the cluster has no MachineSet of Linux workers to make one for Windows from")
+	}
+	return machineset.Generate(machineset.Options{
+		Platform: platform, InfrastructureName: infrastructure.Status.InfrastructureName, Version: "2022", Image: windowsImage,
+		Worker: sets.Items[0].Spec.Template.Spec.ProviderSpec.Value,
+	})
+}
+
+// updateMachine takes an event of a Windows Machine, and tells whether what is shown of it has changed. It is shown by itself as long as
+// there is no instance of its name.
+func (b *board) updateMachine(kind watch.EventType, machine *machinev1.Machine, now time.Time) (row, bool) {
+	before, known := b.machines[machine.Name]
+	if kind == watch.Deleted {
+		delete(b.machines, machine.Name)
+		before.status, before.detail = "deleted", "the Machine is gone, and its virtual machine with it"
+		return before, known
+	}
+	r := row{name: machine.Name, status: "Machine " + ptr.Deref(machine.Status.Phase, "is new"), started: now}
+	for _, address := range machine.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			r.address = cmp.Or(r.address, address.Address)
+		}
+	}
+	r.detail = ptr.Deref(machine.Status.ErrorMessage, "")
+	if known {
+		r.started = before.started
+	}
+	b.machines[machine.Name] = r
+	return r, r.status != before.status || r.detail != before.detail
+}
+
+// silence is a watch that never ends, and tells nothing.
+type silence struct{}
+
+// Stop implements watch.Interface.
+func (silence) Stop() {}
+
+// ResultChan implements watch.Interface.
+func (silence) ResultChan() <-chan watch.Event { return nil }
+
+// watchMachines watches the Windows Machines, if there are to be any.
+func (d *demo) watchMachines(ctx context.Context) (watch.Interface, error) {
+	if d.wantedMachines() == 0 {
+		return silence{}, nil
+	}
+	watcher, err := d.rig.Client.Watch(ctx, &machinev1.MachineList{}, client.InNamespace(machineAPI), client.MatchingLabels{v1alpha1.LabelMachineOSID: "Windows"})
+	if err != nil {
+		return nil, fmt.Errorf("watch the Machines: %w", err)
+	}
+	return watcher, nil
+}
+
+// showTables prints what kubectl shows of Machines and nodes, once the MachineSet is available.
+func (d *demo) showTables(ctx context.Context) error {
+	if d.wantedMachines() == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, userDataLimit)
+	defer cancel()
+	if _, err := d.rig.WaitMachinesReady(limited, d.machineSet, d.wantedMachines()); err != nil {
+		return err
+	}
+	for _, t := range []struct{ command, path string }{
+		{"kubectl get machineset -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" + machineAPI + "/machinesets"},
+		{"kubectl get machine -n " + machineAPI, "/apis/machine.openshift.io/v1beta1/namespaces/" + machineAPI + "/machines"},
+		{"kubectl get nodes", "/api/v1/nodes"},
+	} {
+		lines, err := d.table(ctx, t.path)
+		if err != nil {
+			return err
+		}
+		d.output.println("\n$ " + t.command)
+		for _, line := range lines {
+			d.output.println(line)
+		}
+	}
+	return nil
+}

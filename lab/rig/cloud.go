@@ -1,0 +1,153 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+)
+
+// VMOptions are how the virtual machines of the lab's cloud behave. The zero value takes no time for anything.
+type VMOptions struct {
+	// BootDuration is the time until a new virtual machine runs.
+	BootDuration time.Duration
+	// UserDataDelay is the time from the end of a boot until the user data has run, and the SSH server is there.
+	UserDataDelay time.Duration
+	// RebootDuration and SSHDelay are how long a reboot takes, and the start of the SSH server after it.
+	RebootDuration, SSHDelay time.Duration
+}
+
+// cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but the Node object.
+type cloud struct {
+	rig     *Rig
+	clients kubernetes.Interface // for Linux nodes
+
+	mu     sync.Mutex
+	vms    map[string]*vm // by ID
+	faults []*activeVMFault
+	last   int          // the number of the address that was given last
+	taken  map[int]bool // numbers of the addresses in use
+	linux  int          // how many Linux machines were made
+}
+
+var _ machineapi.Cloud = (*cloud)(nil)
+
+func newCloud(r *Rig) *cloud { return &cloud{rig: r, vms: map[string]*vm{}, taken: map[int]bool{}} }
+
+// Create implements machineapi.Cloud.
+func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.vms[spec.ID] != nil {
+		return nil
+	}
+	faults := c.faultsOf(spec.MachineName)
+	for _, fault := range faults {
+		if fault.CreateFails != nil {
+			return fault.CreateFails
+		}
+	}
+	if err := checkVM(spec); err != nil {
+		return machineapi.Permanent(err)
+	}
+	v := &vm{cloud: c, spec: spec, done: make(chan struct{})}
+	if spec.OperatingSystem == machineapi.Windows {
+		if err := c.takeAddress(v); err != nil {
+			return err
+		}
+	} else {
+		c.linux++
+		v.address = linuxAddress(c.linux)
+	}
+	c.vms[spec.ID] = v
+	var ctx context.Context
+	ctx, v.stop = context.WithCancel(c.rig.running)
+	c.rig.group.Go(func() {
+		defer close(v.done)
+		v.run(ctx, faults)
+	})
+	return nil
+}
+
+// checkVM refuses what the platform refuses.
+func checkVM(spec machineapi.VirtualMachine) error {
+	const longest = 15 // characters of a NetBIOS name
+	if spec.Platform == platformAzure && spec.OperatingSystem == machineapi.Windows && len(spec.MachineName) > longest {
+		return fmt.Errorf("InvalidParameter: Windows computer name %q cannot be more than %d characters long", spec.MachineName, longest)
+	}
+	return nil
+}
+
+// takeAddress takes the free address that was in use the longest time ago. The lock is held.
+func (c *cloud) takeAddress(v *vm) error {
+	for i := range MachineAddresses {
+		n := (c.last+i)%MachineAddresses + 1
+		if !c.taken[n] {
+			c.last, c.taken[n] = n, true
+			v.number, v.address = n, MachineAddress(n)
+			return nil
+		}
+	}
+	return fmt.Errorf("all %d addresses for Windows virtual machines are in use: delete Machines", MachineAddresses)
+}
+
+// Describe implements machineapi.Cloud.
+func (c *cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachineStatus, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.vms[id]
+	if v == nil {
+		return machineapi.VirtualMachineStatus{}, false, nil
+	}
+	status := machineapi.VirtualMachineStatus{State: machineapi.Pending, ProviderID: v.spec.ProviderID}
+	if v.err != nil {
+		return status, true, v.err
+	}
+	if v.deleted {
+		status.State = machineapi.Stopped
+	} else if v.running {
+		status.State = machineapi.Running
+	}
+	if v.running {
+		status.Addresses = v.addresses()
+	}
+	return status, true, nil
+}
+
+// Delete implements machineapi.Cloud.
+func (c *cloud) Delete(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.vms[id]
+	if v == nil || v.deleted {
+		return nil
+	}
+	v.deleted = true
+	v.stop()
+	c.rig.group.Go(func() {
+		<-v.done
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.vms, id)
+		delete(c.taken, v.number)
+	})
+	return nil
+}
+
+// addresses are those that the platform tells.
+func (v *vm) addresses() []corev1.NodeAddress {
+	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: v.address}}
+	name := v.spec.MachineName
+	if dns := internalDNS(v.spec.Platform, v.spec.MachineName, v.address); dns != "" {
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: dns})
+		if v.spec.Platform == platformAWS {
+			name = dns
+		}
+	}
+	return append(addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: name})
+}

@@ -1,0 +1,295 @@
+package rig
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+)
+
+// cloudLab is a cloud without a cluster.
+type cloudLab struct {
+	*testing.T
+	rig    *Rig
+	clock  *clocktesting.FakeClock
+	signer ssh.Signer
+}
+
+func newCloudLab(t *testing.T, options VMOptions) *cloudLab {
+	t.Helper()
+	l := &cloudLab{T: t, clock: clocktesting.NewFakeClock(time.Now())}
+	r := &Rig{contents: fake.NewContentStore(), dir: t.TempDir()}
+	r.options = Options{Clock: l.clock, VM: options}.withDefaults()
+	r.network, r.cloud = r.options.Network, newCloud(r)
+	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(t.Context()))
+	r.programs = r.programTable()
+	if err := r.makeKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.rig, l.signer = r, r.key.Signer()
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// windows is a virtual machine with the operator's user data.
+func (l *cloudLab) windows(platform, name string) machineapi.VirtualMachine {
+	l.Helper()
+	data, err := userdata.Generate(platform, l.signer.PublicKey())
+	if err != nil {
+		l.Fatal(err)
+	}
+	return machineapi.VirtualMachine{
+		ID: "i-" + name, MachineName: name, Platform: platform, OperatingSystem: machineapi.Windows, Image: "windows-2022",
+		ProviderID: "cloud://" + name, UserData: data,
+	}
+}
+
+// run makes a virtual machine and waits until it runs.
+func (l *cloudLab) run(vm machineapi.VirtualMachine) *Host {
+	l.Helper()
+	if err := l.rig.cloud.Create(l.Context(), vm); err != nil {
+		l.Fatal(err)
+	}
+	l.eventually("the virtual machine runs", func() bool { return l.describe(vm.ID).State == machineapi.Running })
+	return l.rig.MachineHost(vm.MachineName)
+}
+
+func (l *cloudLab) describe(id string) machineapi.VirtualMachineStatus {
+	l.Helper()
+	status, _, err := l.rig.cloud.Describe(l.Context(), id)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return status
+}
+
+// eventually waits for what other goroutines do at once.
+func (l *cloudLab) eventually(what string, condition func() bool) {
+	l.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); <-ticker.C {
+		if time.Now().After(deadline) {
+			l.Fatal("not in time: " + what)
+		}
+	}
+}
+
+// after lets time pass as soon as somebody waits for it.
+func (l *cloudLab) after(d time.Duration) {
+	l.Helper()
+	l.eventually("somebody waits", l.clock.HasWaiters)
+	l.clock.Step(d)
+}
+
+// login logs in over the network.
+func (l *cloudLab) login(address, user string, signer ssh.Signer) error {
+	conn, err := l.rig.network.DialContext(l.Context(), "tcp", net.JoinHostPort(address, "22"))
+	if err != nil {
+		return err
+	}
+	c, channels, requests, err := ssh.NewClientConn(conn, address, &ssh.ClientConfig{
+		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+	})
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	return ssh.NewClient(c, channels, requests).Close()
+}
+
+func (l *cloudLab) accepts(h *Host, user string, signer ssh.Signer) bool {
+	return l.login(h.at(), user, signer) == nil
+}
+
+// R-026
+func TestUserDataOpensTheHost(t *testing.T) {
+	for platform, user := range map[string]string{platformAWS: "Administrator", platformAzure: "capi", platformGCP: "Administrator"} {
+		t.Run(platform, func(t *testing.T) {
+			l := newCloudLab(t, VMOptions{UserDataDelay: time.Minute})
+			h := l.run(l.windows(platform, "win-a"))
+			if err := l.login(h.at(), user, l.signer); err == nil || !strings.Contains(err.Error(), "refused") && !strings.Contains(err.Error(), "no route") {
+				t.Fatalf("before the user data has run: %v", err)
+			}
+			l.after(time.Minute)
+			l.eventually("the key is accepted", func() bool { return l.accepts(h, user, l.signer) })
+			if !h.Machine().Admits(22) || !h.Machine().Admits(10250) {
+				t.Error("a port of the header is not open")
+			}
+			if l.accepts(h, user, newSigner(t)) {
+				t.Error("another key is accepted as well")
+			}
+		})
+	}
+}
+
+func TestUserDataThatNoAgentRuns(t *testing.T) {
+	for name, data := range map[string]string{
+		"a script without tags on AWS": "# nothing\n", "a script whose tag does not end": "<powershell>\n", "user data for Linux": `{"ignition":{}}`, "none": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newCloudLab(t, VMOptions{})
+			vm := l.windows(platformAWS, "win-a")
+			vm.UserData = []byte(data)
+			h := l.run(vm)
+			if l.login(h.at(), "Administrator", l.signer) == nil {
+				t.Error("the host lets the operator in all the same")
+			}
+		})
+	}
+}
+
+// R-033
+func TestTemplatesHoldTheKey(t *testing.T) {
+	for _, platform := range []string{platformVSphere, platformNutanix} {
+		t.Run(platform, func(t *testing.T) {
+			l := newCloudLab(t, VMOptions{})
+			vm := l.windows(platform, "winworker-a")
+			vm.UserData = []byte(`{"ignition":{"version":"3.2.0"}}`)
+			h := l.run(vm)
+			l.eventually("the key of the template is accepted", func() bool { return l.accepts(h, "Administrator", l.signer) })
+			if name := h.Machine().Name(); !strings.HasPrefix(name, "WIN-") {
+				t.Errorf("the host calls itself %s before anybody has renamed it", name)
+			}
+		})
+	}
+}
+
+func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
+	l := newCloudLab(t, VMOptions{RebootDuration: time.Second})
+	vm := l.windows(platformAWS, "win-a")
+	h := l.run(vm)
+	l.eventually("the key is accepted", func() bool { return l.accepts(h, "Administrator", l.signer) })
+	t.Run("making it again changes nothing", func(t *testing.T) {
+		if err := l.rig.cloud.Create(t.Context(), vm); err != nil || l.rig.MachineHost("win-a") != h {
+			t.Errorf("it is another host, or %v", err)
+		}
+	})
+	t.Run("the platform tells its addresses", func(t *testing.T) {
+		got := fmt.Sprint(l.describe(vm.ID).Addresses)
+		if want := "[{InternalIP 10.9.128.1} {InternalDNS ip-10-9-128-1.ec2.internal} {Hostname ip-10-9-128-1.ec2.internal}]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("it lets the operator in after a reboot, with a key that was added by hand as well", func(t *testing.T) {
+		other := newSigner(t)
+		if err := h.AuthorizeKey("Administrator", other.PublicKey()); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Machine().Host().Power.Reboot(t.Context(), "a test wants it"); err != nil {
+			t.Fatal(err)
+		}
+		if l.accepts(h, "Administrator", l.signer) {
+			t.Error("it answers while it is down")
+		}
+		l.after(time.Second)
+		l.eventually("both keys are accepted", func() bool {
+			return l.accepts(h, "Administrator", l.signer) && l.accepts(h, "Administrator", other)
+		})
+	})
+	t.Run("it is gone for good when it was deleted", func(t *testing.T) {
+		if err := l.rig.cloud.Delete(t.Context(), vm.ID); err != nil {
+			t.Fatal(err)
+		}
+		l.eventually("it is gone", func() bool {
+			_, found, err := l.rig.cloud.Describe(t.Context(), vm.ID)
+			return err == nil && !found
+		})
+		for _, address := range []string{"10.9.128.1", "ip-10-9-128-1.ec2.internal"} {
+			if err := l.login(address, "Administrator", l.signer); err == nil || strings.Contains(err.Error(), "refused") {
+				t.Errorf("%s is still somebody's: %v", address, err)
+			}
+		}
+		if err := l.rig.cloud.Delete(t.Context(), vm.ID); err != nil {
+			t.Errorf("deleting what is gone: %v", err)
+		}
+		if second := l.run(l.windows(platformAWS, "win-b")); second.at() == "10.9.128.1" {
+			t.Error("the next virtual machine has its address already")
+		}
+	})
+}
+
+func TestVMFaults(t *testing.T) {
+	t.Run("user data hangs until it is mended", func(t *testing.T) {
+		l := newCloudLab(t, VMOptions{})
+		mend := l.rig.InjectVM(VMFault{Machine: "slow-*", UserDataHangs: true})
+		slow, other := l.run(l.windows(platformAWS, "slow-a")), l.run(l.windows(platformAWS, "fast-a"))
+		l.eventually("the other accepts the key", func() bool { return l.accepts(other, "Administrator", l.signer) })
+		if l.accepts(slow, "Administrator", l.signer) {
+			t.Error("it accepts the key")
+		}
+		mend()
+		l.eventually("it accepts the key", func() bool { return l.accepts(slow, "Administrator", l.signer) })
+	})
+	t.Run("the key is refused for a while", func(t *testing.T) {
+		l := newCloudLab(t, VMOptions{})
+		l.rig.InjectVM(VMFault{Machine: "win-*", RefusesKey: 5 * time.Minute})
+		h := l.run(l.windows(platformAWS, "win-a"))
+		l.eventually("the server answers", func() bool {
+			err := l.login(h.at(), "Administrator", l.signer)
+			return err != nil && strings.Contains(err.Error(), "unable to authenticate")
+		})
+		l.clock.Step(5 * time.Minute)
+		l.eventually("the key is accepted", func() bool { return l.accepts(h, "Administrator", l.signer) })
+	})
+	t.Run("the platform refuses", func(t *testing.T) {
+		l := newCloudLab(t, VMOptions{})
+		quota := machineapi.Permanent(errors.New("quota"))
+		mend := l.rig.InjectVM(VMFault{Machine: "*", CreateFails: quota})
+		vm := l.windows(platformAWS, "win-a")
+		if err := l.rig.cloud.Create(t.Context(), vm); !errors.Is(err, quota) {
+			t.Errorf("got %v", err)
+		}
+		mend()
+		l.run(vm)
+	})
+	t.Run("a computer name that is too long on Azure", func(t *testing.T) {
+		l := newCloudLab(t, VMOptions{})
+		if err := l.rig.cloud.Create(t.Context(), l.windows(platformAzure, "a-very-long-name")); err == nil || !strings.Contains(err.Error(), "15 characters") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestComputerNameAndImage(t *testing.T) {
+	for _, c := range []struct{ platform, want string }{
+		{platformAWS, "EC2AMAZ-"}, {platformAzure, "win-a"}, {platformGCP, "win-a"}, {platformVSphere, "WIN-"}, {platformNutanix, "WIN-"},
+	} {
+		name := computerName(machineapi.VirtualMachine{ID: "1", MachineName: "win-a", Platform: c.platform})
+		if !strings.HasPrefix(name, c.want) || len(name) > 15 {
+			t.Errorf("on %s the computer name is %s", c.platform, name)
+		}
+	}
+	for image, want := range map[string]string{"ami-2019": "10.0.17763", "ami-0123": "10.0.20348", "2025-datacenter": "10.0.26100"} {
+		if got := imageSystem(image).Version; got != want {
+			t.Errorf("image %s has Windows %s, want %s", image, got, want)
+		}
+	}
+}
+
+func newSigner(t *testing.T) ssh.Signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}

@@ -1,0 +1,194 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// KindUserData are entries of a virtual machine's journal: what became of its user data.
+const KindUserData fake.Kind = "user-data"
+
+// sshRule is the firewall rule that comes with the SSH server of Windows.
+const sshRule = "OpenSSH-Server-In-TCP"
+
+// guest is the platform's agent inside of a virtual machine, such as EC2Launch. It finds the user data as that agent does. Instead of
+// running the script it does what the script's header declares.
+type guest struct {
+	vm     *vm
+	host   *Host
+	alive  context.Context // until the virtual machine is deleted
+	script []byte
+	always bool // it runs at each boot, and not at the first one only
+
+	mu    sync.Mutex
+	clean bool // what the image does not have was taken away
+	ran   bool
+	down  context.CancelFunc // ends what this boot began
+}
+
+func newGuest(alive context.Context, v *vm, h *Host) *guest {
+	g := &guest{vm: v, host: h, alive: alive, down: func() {}}
+	g.script, g.always = runnable(v.spec.Platform, v.spec.UserData)
+	return g
+}
+
+// runnable is the script in the user data that the platform's agent runs, nil when there is none, and whether it runs at each boot.
+func runnable(platform string, userData []byte) (script []byte, always bool) {
+	switch platform {
+	case platformAWS: // EC2Launch runs what is between tags.
+		_, rest, found := bytes.Cut(userData, []byte("<powershell>"))
+		script, outside, closed := bytes.Cut(rest, []byte("</powershell>"))
+		if !found || !closed {
+			return nil, false
+		}
+		return bytes.TrimLeft(script, "\r\n"), bytes.Contains(outside, []byte("<persist>true</persist>"))
+	case platformAzure: // The Machine API has the custom data run as a script at the first logon of the setup.
+		return untagged(userData), false
+	case platformGCP: // windows-startup-script-ps1
+		return untagged(userData), true
+	case platformNutanix: // Cloudbase-Init, which tells scripts by their first line
+		if bytes.HasPrefix(userData, []byte("#ps1")) {
+			return userData, false
+		}
+	}
+	return nil, false // The Machine API hands it over as Ignition does, which nothing in a Windows template looks for.
+}
+
+// untagged is a script, nil when it is not PowerShell: tags are a syntax error there.
+func untagged(script []byte) []byte {
+	if bytes.HasPrefix(bytes.TrimSpace(script), []byte("<")) || bytes.HasPrefix(bytes.TrimSpace(script), []byte("{")) {
+		return nil
+	}
+	return script
+}
+
+// image makes the SSH server what the platform's images have: none, or one that knows the key that was the operator's when the image
+// was made.
+func (g *guest) image(options *winhost.Options) {
+	user := g.host.Options.Username
+	if imageHoldsKey(g.vm.spec.Platform) {
+		options.AuthorizedKeys = map[string][]ssh.PublicKey{user: {g.vm.cloud.rig.imageKey()}}
+		return
+	}
+	options.NotInstalled, options.Administrators = true, []string{user}
+}
+
+// booted begins what the agent does at a boot.
+func (g *guest) booted() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ctx, cancel := context.WithCancel(g.alive)
+	g.down = cancel
+	if !g.clean && !imageHoldsKey(g.vm.spec.Platform) {
+		// An image without SSH server has no rule for it. An error means that the machine went down, and then nothing can listen.
+		g.clean = g.host.Machine().Host().Firewall.DeleteRule(ctx, sshRule) == nil
+	}
+	if g.script == nil || g.ran && !g.always {
+		return
+	}
+	rig, c := g.vm.cloud.rig, g.vm.cloud
+	c.mu.Lock()
+	faults := c.faultsOf(g.vm.spec.MachineName)
+	c.mu.Unlock()
+	rig.group.Go(func() {
+		err := g.run(ctx, faults)
+		if ctx.Err() != nil {
+			err = errors.New("the machine went down before the user data had run")
+		}
+		g.note(err)
+	})
+}
+
+// off ends what the boot began.
+func (g *guest) off() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.down()
+}
+
+func (g *guest) note(err error) {
+	detail := "has run"
+	if err != nil {
+		detail = err.Error()
+	}
+	g.host.Machine().Journal().Append(KindUserData, detail, 0)
+}
+
+// run does what the script says, in the order in which it does it.
+func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
+	delay, refuse := g.vm.cloud.rig.options.VM.UserDataDelay, false
+	for _, fault := range faults {
+		delay += fault.UserDataDelay
+		refuse = refuse || fault.RefusesKey > 0
+	}
+	if !g.vm.wait(ctx, delay) {
+		return ctx.Err()
+	}
+	for _, fault := range faults {
+		if !fault.UserDataHangs {
+			continue
+		}
+		select {
+		case <-fault.mended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	settings, err := userdata.ParseHeader(g.script)
+	if err != nil {
+		return err
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(settings.PublicKey))
+	if err != nil {
+		return fmt.Errorf("the public key of the user data: %w", err)
+	}
+	if refuse {
+		if err := g.openPorts(ctx, settings.Ports); err != nil {
+			return err
+		}
+		g.host.Install()
+		for _, fault := range faults {
+			if !g.vm.wait(ctx, fault.RefusesKey) {
+				return ctx.Err()
+			}
+		}
+	}
+	if err := g.host.AuthorizeKey(settings.User, key); err != nil {
+		return err
+	}
+	if err := g.openPorts(ctx, settings.Ports); err != nil {
+		return err
+	}
+	g.host.Install()
+	g.mu.Lock()
+	g.ran = true
+	g.mu.Unlock()
+	return nil
+}
+
+// openPorts lets the firewall admit ports.
+func (g *guest) openPorts(ctx context.Context, ports []int) error {
+	for _, port := range ports {
+		rule := host.FirewallRule{
+			Name: fmt.Sprintf("user-data-%d", port), DisplayName: fmt.Sprintf("TCP %d, by the user data", port),
+			Protocol: "TCP", LocalPort: port, Enabled: true, Allow: true,
+		}
+		if port == sshPort {
+			rule.Name, rule.DisplayName = sshRule, "OpenSSH SSH Server (sshd)"
+		}
+		if err := g.host.Machine().Host().Firewall.SetRule(ctx, rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}

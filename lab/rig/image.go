@@ -1,0 +1,102 @@
+package rig
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+)
+
+// Platforms with a Machine API, as Infrastructure names them.
+const (
+	platformNone    = "None"
+	platformAWS     = "AWS"
+	platformAzure   = "Azure"
+	platformGCP     = "GCP"
+	platformNutanix = "Nutanix"
+	platformVSphere = "VSphere"
+)
+
+// windowsServer2025 describes Windows Server 2025 Datacenter.
+func windowsServer2025() host.SystemInfo {
+	return host.SystemInfo{
+		Product: "Windows Server 2025 Datacenter", Edition: "ServerDatacenter", Version: "10.0.26100", Revision: 1742,
+		Architecture: "amd64", MemoryBytes: 16 << 30,
+	}
+}
+
+// imageSystem is the Windows version of an image, which its name tells: 2019 or 2025, else 2022.
+func imageSystem(image string) host.SystemInfo {
+	switch {
+	case strings.Contains(image, "2019"):
+		return fake.WindowsServer2019()
+	case strings.Contains(image, "2025"):
+		return windowsServer2025()
+	}
+	return fake.WindowsServer2022()
+}
+
+// imageHoldsKey tells whether administrators of the platform make their own image, with an SSH server that accepts the operator's key.
+// Elsewhere the image is the vendor's, and all of that comes with the user data.
+func imageHoldsKey(platform string) bool {
+	return platform == platformVSphere || platform == platformNutanix
+}
+
+// computerName is what the platform calls a new Windows.
+func computerName(vm machineapi.VirtualMachine) string {
+	switch vm.Platform {
+	case platformAWS:
+		return "EC2AMAZ-" + identifier(vm.ID, 7)
+	case platformVSphere, platformNutanix:
+		return "WIN-" + identifier(vm.ID, 11)
+	}
+	return vm.MachineName
+}
+
+// identifier is made of n capital letters and digits, and follows from the ID.
+func identifier(id string, n int) string {
+	sum := sha256.Sum256([]byte(id))
+	return base32.StdEncoding.EncodeToString(sum[:])[:n]
+}
+
+// machineUser is the administrator of the platform's images.
+func machineUser(platform string) string {
+	if platform == platformAzure {
+		return "capi"
+	}
+	return "Administrator"
+}
+
+// MachineAddresses is how many Windows Machines there can be at once.
+const MachineAddresses = 250
+
+// MachineAddress is the IPv4 address of the n-th virtual machine with Windows, from 1 to MachineAddresses.
+func MachineAddress(n int) string { return fmt.Sprintf("10.9.128.%d", n) }
+
+// linuxAddress is the address of the n-th virtual machine with Linux, from 1. Nothing listens there.
+func linuxAddress(n int) string { return fmt.Sprintf("10.0.%d.%d", (n-1)/250, (n-1)%250+1) }
+
+// internalDNS is the name that the platform's DNS has for a virtual machine; "" where it has none.
+func internalDNS(platform, machine, address string) string {
+	switch platform {
+	case platformAWS:
+		return "ip-" + strings.ReplaceAll(address, ".", "-") + ".ec2.internal"
+	case platformAzure:
+		return machine + ".lab.internal.cloudapp.net"
+	case platformGCP:
+		return machine + ".us-central1-a.c.lab-project.internal"
+	}
+	return ""
+}
+
+// MachineDNSName is the name of an address in the DNS of a platform whose names follow from addresses; "" for others.
+func MachineDNSName(platform, address string) string {
+	if platform != platformAWS {
+		return ""
+	}
+	return internalDNS(platform, "", address)
+}

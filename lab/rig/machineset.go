@@ -1,0 +1,242 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+// Labels and names of the Machine API.
+const (
+	labelCluster    = "machine.openshift.io/cluster-api-cluster"
+	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
+	labelRole       = "machine.openshift.io/cluster-api-machine-role"
+	labelType       = "machine.openshift.io/cluster-api-machine-type"
+	osWindows       = "Windows"
+)
+
+// MachineSetOptions describe a Windows MachineSet. The zero value is one for Windows Server 2022.
+type MachineSetOptions struct {
+	// Image is what the platform's providerSpec names: the id of an AMI, the SKU of an image, the name of a template, or the image of a disk.
+	// Its text tells the Windows version: 2019, 2022 or 2025. Default: one with 2022.
+	Image string
+	// UserDataSecret is the Secret with the user data. Default: windows-user-data.
+	UserDataSecret string
+	// Labels and Taints are those that the Machines' nodes are to have. The worker label is among the labels in any case.
+	Labels map[string]string
+	Taints []corev1.Taint
+	// DeletePolicy says which Machines go first: Random, Newest or Oldest. Default: Random.
+	DeletePolicy string
+}
+
+// CreateMachineSet makes a Windows MachineSet, from the one of the cluster's Linux workers as the guide says.
+func (r *Rig) CreateMachineSet(ctx context.Context, name string, replicas int32, options MachineSetOptions) error {
+	set, err := r.workerMachineSet(ctx)
+	if err != nil {
+		return fmt.Errorf("make MachineSet %s: %w", name, err)
+	}
+	set.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: v1alpha1.MachineNamespace, Labels: set.Labels}
+	set.Status = machinev1.MachineSetStatus{}
+	set.Spec.Replicas, set.Spec.DeletePolicy = &replicas, options.DeletePolicy
+	set.Spec.Selector.MatchLabels[labelMachineSet] = name
+	labels := set.Spec.Template.Labels
+	labels[labelMachineSet], labels[v1alpha1.LabelMachineOSID] = name, osWindows
+	spec := &set.Spec.Template.Spec
+	spec.Labels = map[string]string{"node-role.kubernetes.io/worker": ""}
+	for key, value := range options.Labels {
+		spec.Labels[key] = value
+	}
+	spec.Taints = options.Taints
+	image := cmp.Or(options.Image, defaultImage(r.platform))
+	err = changeProviderSpec(spec, func(value map[string]any) error {
+		return errors.Join(setImage(r.platform, value, image),
+			unstructured.SetNestedField(value, cmp.Or(options.UserDataSecret, userdata.SecretName), "userDataSecret", "name"))
+	})
+	if err != nil {
+		return fmt.Errorf("make MachineSet %s: %w", name, err)
+	}
+	if err := r.strict.Create(ctx, set); err != nil {
+		return fmt.Errorf("make MachineSet %s: %w", name, err)
+	}
+	return nil
+}
+
+// workerMachineSet is the MachineSet that the installation made.
+func (r *Rig) workerMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {
+	var sets machinev1.MachineSetList
+	if err := r.Client.List(ctx, &sets, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
+		return nil, fmt.Errorf("list MachineSets: %w", err)
+	}
+	for _, set := range sets.Items {
+		if set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] == "" {
+			return &set, nil
+		}
+	}
+	return nil, fmt.Errorf("the cluster, on platform %s, has no MachineSet for Linux workers: choose a platform with Machines", r.platform)
+}
+
+func changeProviderSpec(spec *machinev1.MachineSpec, change func(value map[string]any) error) error {
+	var value map[string]any
+	if err := json.Unmarshal(spec.ProviderSpec.Value.Raw, &value); err != nil {
+		return fmt.Errorf("read the providerSpec: %w", err)
+	}
+	if err := change(value); err != nil {
+		return fmt.Errorf("change the providerSpec: %w", err)
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write the providerSpec: %w", err)
+	}
+	spec.ProviderSpec.Value = &runtime.RawExtension{Raw: data}
+	return nil
+}
+
+func defaultImage(platform string) string {
+	switch platform {
+	case platformAWS:
+		return "ami-00000000000002022" // an ID is of hexadecimal digits; this one tells the version as well
+	case platformAzure:
+		return "2022-datacenter-core-g2"
+	case platformGCP:
+		return "projects/windows-cloud/global/images/family/windows-2022-core"
+	}
+	return "windows-server-2022-template"
+}
+
+// setImage puts the image where the platform's providerSpec has it.
+func setImage(platform string, value map[string]any, image string) error {
+	switch platform {
+	case platformAWS:
+		return unstructured.SetNestedField(value, image, "ami", "id")
+	case platformAzure:
+		return unstructured.SetNestedField(value, map[string]any{
+			"publisher": "MicrosoftWindowsServer", "offer": "WindowsServer", "sku": image, "version": "latest", "resourceID": "",
+		}, "image")
+	case platformGCP:
+		disks, _, err := unstructured.NestedSlice(value, "disks")
+		if err != nil || len(disks) == 0 {
+			return fmt.Errorf("the providerSpec has no disk: %w", err)
+		}
+		if disk, ok := disks[0].(map[string]any); ok {
+			disk["image"] = image
+		}
+		return unstructured.SetNestedSlice(value, disks, "disks")
+	case platformNutanix:
+		return unstructured.SetNestedField(value, image, "image", "name")
+	}
+	return unstructured.SetNestedField(value, image, "template")
+}
+
+// Scale sets the replicas of a MachineSet as kubectl scale does.
+func (r *Rig) Scale(ctx context.Context, machineSet string, replicas int32) error {
+	set := &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}
+	scale := &autoscalingv1.Scale{}
+	if err := r.Client.SubResource("scale").Get(ctx, set, scale); err != nil {
+		return fmt.Errorf("scale MachineSet %s: %w", machineSet, err)
+	}
+	scale.Spec.Replicas = replicas
+	if err := r.Client.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale)); err != nil {
+		return fmt.Errorf("scale MachineSet %s: %w", machineSet, err)
+	}
+	return nil
+}
+
+// DeleteMachine deletes a Machine, and does not wait until it is gone.
+func (r *Rig) DeleteMachine(ctx context.Context, name string) error {
+	machine := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
+	if err := r.Client.Delete(ctx, machine); err != nil {
+		return fmt.Errorf("delete Machine %s: %w", name, err)
+	}
+	return nil
+}
+
+// Machine is a Machine as the API server has it now; nil when there is none.
+func (r *Rig) Machine(ctx context.Context, name string) (*machinev1.Machine, error) {
+	machine := &machinev1.Machine{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, machine)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Machine %s: %w", name, err)
+	}
+	return machine, nil
+}
+
+// Machines are the Windows Machines, by name: those of a MachineSet, or all when its name is "".
+func (r *Rig) Machines(ctx context.Context, machineSet string) ([]machinev1.Machine, error) {
+	return machinesOf(ctx, r.Client, machineSet)
+}
+
+func machinesOf(ctx context.Context, reader client.Reader, machineSet string) ([]machinev1.Machine, error) {
+	labels := client.MatchingLabels{v1alpha1.LabelMachineOSID: osWindows}
+	if machineSet != "" {
+		labels[labelMachineSet] = machineSet
+	}
+	var machines machinev1.MachineList
+	if err := reader.List(ctx, &machines, client.InNamespace(v1alpha1.MachineNamespace), labels); err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	slices.SortFunc(machines.Items, func(a, b machinev1.Machine) int { return strings.Compare(a.Name, b.Name) })
+	return machines.Items, nil
+}
+
+// makeControlPlaneMachines makes the Machines of the control plane, which the installation makes without a MachineSet.
+func (r *Rig) makeControlPlaneMachines(ctx context.Context) error {
+	if !r.options.MachineAPI {
+		return nil
+	}
+	workers, err := r.workerMachineSet(ctx)
+	if err != nil {
+		return fmt.Errorf("make the Machines of the control plane: %w", err)
+	}
+	cluster := workers.Labels[labelCluster]
+	for i := range r.options.LinuxNodes {
+		machine := &machinev1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: v1alpha1.MachineNamespace, Name: fmt.Sprintf("%s-master-%d", cluster, i),
+			Labels: map[string]string{labelCluster: cluster, labelRole: "master", labelType: "master"},
+		}, Spec: *workers.Spec.Template.Spec.DeepCopy()}
+		machine.Spec.Labels = nil
+		err := changeProviderSpec(&machine.Spec, func(value map[string]any) error {
+			return unstructured.SetNestedField(value, "master-user-data", "userDataSecret", "name")
+		})
+		if err != nil {
+			return fmt.Errorf("make the Machines of the control plane: %w", err)
+		}
+		if err := r.Client.Create(ctx, machine); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("make the Machines of the control plane: %w", err)
+		}
+	}
+	return nil
+}
+
+// readPlatform asks the cluster for its platform.
+func (r *Rig) readPlatform(ctx context.Context) error {
+	infrastructure := &configv1.Infrastructure{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+		return fmt.Errorf("read the cluster's platform: %w", err)
+	}
+	r.platform = string(ptr.Deref(infrastructure.Status.PlatformStatus, configv1.PlatformStatus{Type: platformNone}).Type)
+	return nil
+}
+
+// Platform is the cluster's, as Infrastructure has it.
+func (r *Rig) Platform() string { return r.platform }

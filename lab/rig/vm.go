@@ -1,0 +1,141 @@
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+	"github.com/windows-machine-config/wmco/lab/openshift"
+)
+
+// vm is a virtual machine of the cloud.
+type vm struct {
+	cloud   *cloud
+	spec    machineapi.VirtualMachine
+	number  int // of the address, for Windows
+	address string
+	stop    context.CancelFunc
+	done    chan struct{} // closed when all of it is gone
+
+	// Under the cloud's lock:
+	host    *Host // once it runs, for Windows
+	running bool
+	deleted bool
+	err     error // why it does not run
+}
+
+// run is the life of the virtual machine, until ctx is done.
+func (v *vm) run(ctx context.Context, faults []*activeVMFault) {
+	boot := v.cloud.rig.options.VM.BootDuration
+	for _, fault := range faults {
+		boot += fault.BootDuration
+	}
+	if !v.wait(ctx, boot) {
+		return
+	}
+	live := v.liveLinux
+	if v.spec.OperatingSystem == machineapi.Windows {
+		live = v.liveWindows
+	}
+	if err := live(ctx); err != nil && ctx.Err() == nil {
+		v.set(func() { v.err = err })
+	}
+}
+
+// wait waits; false when ctx is done.
+func (v *vm) wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := v.cloud.rig.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// set changes what is known of the virtual machine.
+func (v *vm) set(change func()) {
+	v.cloud.mu.Lock()
+	defer v.cloud.mu.Unlock()
+	change()
+}
+
+// liveWindows boots a simulated Windows host, and takes it away with its address, its name and its files.
+func (v *vm) liveWindows(ctx context.Context) error {
+	r := v.cloud.rig
+	options, system := r.options.VM, imageSystem(v.spec.Image)
+	h := &Host{Options: HostOptions{
+		Name: computerName(v.spec), Address: v.address, Username: machineUser(v.spec.Platform), System: &system,
+		RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay,
+		DNSName: internalDNS(v.spec.Platform, v.spec.MachineName, v.address),
+	}, vm: v}
+	h.guest = newGuest(ctx, v, h)
+	h.address.Store(v.address)
+	defer v.scrap(h)
+	if err := r.bootHost(ctx, h); err != nil {
+		return err
+	}
+	v.set(func() { v.host, v.running = h, true })
+	<-ctx.Done()
+	return nil
+}
+
+// scrap takes away what was of the host.
+func (v *vm) scrap(h *Host) {
+	r := v.cloud.rig
+	h.close()
+	if h.Options.DNSName != "" {
+		r.network.SetName(h.Options.DNSName)
+	}
+	if network, ok := r.network.(interface{ RemoveAddress(string) }); ok {
+		network.RemoveAddress(v.address)
+	}
+	_ = os.RemoveAll(r.filesOf(h)) // the rig removes the rest at its end
+}
+
+// filesOf is the directory for what a host keeps in real files. Computer names may come back on other virtual machines.
+func (r *Rig) filesOf(h *Host) string {
+	if h.vm != nil {
+		return filepath.Join(r.dir, "machines", h.vm.spec.ID)
+	}
+	return filepath.Join(r.dir, "hosts", h.Options.Name)
+}
+
+// liveLinux keeps the Node object that a Linux machine's kubelet would.
+func (v *vm) liveLinux(ctx context.Context) error {
+	name := v.spec.MachineName
+	if v.spec.Platform == platformAWS {
+		name = internalDNS(v.spec.Platform, name, v.address)
+	}
+	v.set(func() { v.running = true })
+	node := openshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID, Role: ignitionRole(v.spec.UserData)}
+	return node.Run(ctx, v.cloud.clients, v.cloud.rig.options.Clock)
+}
+
+// ignitionRole is the role whose configuration a Linux machine's user data tells it to fetch, such as worker.
+func ignitionRole(userData []byte) string {
+	var pointer struct {
+		Ignition struct {
+			Config struct {
+				Merge []struct {
+					Source string `json:"source"`
+				} `json:"merge"`
+			} `json:"config"`
+		} `json:"ignition"`
+	}
+	if json.Unmarshal(userData, &pointer) == nil && len(pointer.Ignition.Config.Merge) > 0 {
+		if source, err := url.Parse(pointer.Ignition.Config.Merge[0].Source); err == nil {
+			return path.Base(source.Path)
+		}
+	}
+	return "worker"
+}

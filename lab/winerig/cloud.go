@@ -1,0 +1,161 @@
+package winerig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// CloudOptions are what a cloud's hosts have in common.
+type CloudOptions struct {
+	// Addresses are those for hosts, of which there can be as many at once. Required.
+	Addresses []netip.Addr
+	// Host is what all hosts are made with, such as Gateway, Names and Files. What depends on the Machine is overwritten: name, address,
+	// version of Windows, user and keys.
+	Host wine.Options
+	// Logger gets what becomes of hosts. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. What a host lets in is what its
+// image and its user data say, as on each platform; but where an image has no SSH server, a Wine host has one that refuses all keys.
+type Cloud struct {
+	kit     *Kit
+	rig     *rig.Rig
+	options CloudOptions
+	running context.Context
+	stop    context.CancelFunc
+	group   sync.WaitGroup
+
+	mu    sync.Mutex
+	vms   map[string]*vm // by ID
+	last  int            // the index of the address that was given last
+	taken map[netip.Addr]bool
+	errs  []error // of hosts that did not end well
+}
+
+var _ machineapi.Cloud = (*Cloud)(nil)
+
+// NewCloud makes a cloud without hosts. The caller closes it, before the rig.
+func (k *Kit) NewCloud(ctx context.Context, r *rig.Rig, options CloudOptions) *Cloud {
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Cloud{kit: k, rig: r, options: options, vms: map[string]*vm{}, last: -1, taken: map[netip.Addr]bool{}}
+	c.running, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return c
+}
+
+// Close removes all hosts. The Machine API must have ended.
+func (c *Cloud) Close() error {
+	c.stop()
+	c.group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.errs...)
+}
+
+// Host is the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+func (c *Cloud) Host(machine string) *wine.Host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.vms {
+		if v.spec.MachineName == machine && !v.deleted {
+			return v.host
+		}
+	}
+	return nil
+}
+
+// Create implements machineapi.Cloud.
+func (c *Cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.vms[spec.ID] != nil {
+		return nil
+	}
+	system, err := imageSystem(spec)
+	if err != nil {
+		return machineapi.Permanent(err)
+	}
+	index, err := c.freeAddress()
+	if err != nil {
+		return err
+	}
+	v := &vm{cloud: c, spec: spec, address: c.options.Addresses[index], system: system}
+	if v.windows, err = c.rig.PlatformWindows(spec, v.address.String()); err != nil {
+		return err
+	}
+	c.last, c.taken[v.address], c.vms[spec.ID] = index, true, v
+	var ctx context.Context
+	ctx, v.stop = context.WithCancel(c.running)
+	c.group.Go(func() { v.live(ctx) })
+	return nil
+}
+
+// imageSystem is the version of Windows of an image, which its name tells: 2019, else 2022.
+func imageSystem(spec machineapi.VirtualMachine) (wine.Identity, error) {
+	switch {
+	case spec.OperatingSystem != machineapi.Windows:
+		return wine.Identity{}, fmt.Errorf("the image %s is one with %s, and this cloud has hosts with Windows only", spec.Image, spec.OperatingSystem)
+	case strings.Contains(spec.Image, "2025"):
+		return wine.Identity{}, fmt.Errorf("the image %s is not there: Wine hosts are Windows Server 2019 or 2022", spec.Image)
+	case strings.Contains(spec.Image, "2019"):
+		return wine.WindowsServer2019(), nil
+	}
+	return wine.WindowsServer2022(), nil
+}
+
+// freeAddress finds the free address that was in use the longest time ago. The lock is held.
+func (c *Cloud) freeAddress() (int, error) {
+	count := len(c.options.Addresses)
+	for i := range count {
+		index := (c.last + 1 + i) % count
+		if !c.taken[c.options.Addresses[index]] {
+			return index, nil
+		}
+	}
+	return 0, fmt.Errorf("all %d addresses for Wine hosts are in use: delete Machines", count)
+}
+
+// Describe implements machineapi.Cloud.
+func (c *Cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachineStatus, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.vms[id]
+	if v == nil {
+		return machineapi.VirtualMachineStatus{}, false, nil
+	}
+	status := machineapi.VirtualMachineStatus{State: machineapi.Pending, ProviderID: v.spec.ProviderID}
+	if v.err != nil {
+		return status, true, v.err
+	}
+	if v.deleted {
+		status.State = machineapi.Stopped
+	} else if v.host != nil {
+		status.State = machineapi.Running
+	}
+	if v.host != nil {
+		status.Addresses = v.windows.Addresses
+	}
+	return status, true, nil
+}
+
+// Delete implements machineapi.Cloud. The host is gone when Describe does not find it any more.
+func (c *Cloud) Delete(_ context.Context, id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.vms[id]; v != nil {
+		v.deleted = true
+		v.stop()
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package winerig
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// brokenCloud has one address, and nothing to make hosts of. Those that can be made are tested in test/wine.
+func brokenCloud(t *testing.T) *Cloud {
+	t.Helper()
+	c := new(Kit).NewCloud(t.Context(), new(rig.Rig), CloudOptions{Addresses: []netip.Addr{netip.MustParseAddr("10.89.0.1")}})
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func windowsVM(id string) machineapi.VirtualMachine {
+	return machineapi.VirtualMachine{ID: id, MachineName: "win-" + id, Platform: "AWS", OperatingSystem: machineapi.Windows, Image: "ami-2022"}
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatal("not in time: " + what)
+		}
+	}
+}
+
+func TestCloudRefuses(t *testing.T) {
+	for what, change := range map[string]func(*machineapi.VirtualMachine){
+		"a machine with Linux":                    func(vm *machineapi.VirtualMachine) { vm.OperatingSystem = machineapi.Linux },
+		"an image that Wine hosts cannot be like": func(vm *machineapi.VirtualMachine) { vm.Image = "windows-server-2025" },
+		"a name that the platform refuses": func(vm *machineapi.VirtualMachine) {
+			vm.Platform, vm.MachineName = "Azure", "windows-machine-a"
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c, vm := brokenCloud(t), windowsVM("a")
+			change(&vm)
+			if err := c.Create(t.Context(), vm); err == nil {
+				t.Error("it is accepted")
+			}
+			if _, found, err := c.Describe(t.Context(), vm.ID); found || err != nil {
+				t.Errorf("there is something of it: %t, %v", found, err)
+			}
+		})
+	}
+}
+
+func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
+	c, ctx := brokenCloud(t), t.Context()
+	if err := c.Create(ctx, windowsVM("a")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is told why", func() bool {
+		status, found, err := c.Describe(ctx, "a")
+		return found && status.State == machineapi.Pending && err != nil && strings.Contains(err.Error(), "no base to clone")
+	})
+	if err := c.Create(ctx, windowsVM("a")); err != nil {
+		t.Errorf("it cannot be asked for again: %v", err)
+	}
+	if err := c.Create(ctx, windowsVM("b")); err == nil || !strings.Contains(err.Error(), "addresses") {
+		t.Errorf("two hosts have one address: %v", err)
+	}
+	for range 2 {
+		if err := c.Delete(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is gone", func() bool {
+		_, found, err := c.Describe(ctx, "a")
+		return !found && err == nil
+	})
+	if err := c.Create(ctx, windowsVM("b")); err != nil {
+		t.Errorf("the address is not given again: %v", err)
+	}
+	if c.Host("win-b") != nil {
+		t.Error("there is a host that cannot be made")
+	}
+}
+
+func TestUserDataThatIsNotTheOperators(t *testing.T) {
+	if err := runUserData(t.Context(), nil, []byte("Write-Host hello")); err == nil || !strings.Contains(err.Error(), "no user data of the operator") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package winerig
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+	"github.com/windows-machine-config/wmco/lab/machineapi"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// vm is a virtual machine of the cloud: a Wine host and the platform's agent in it.
+type vm struct {
+	cloud   *Cloud
+	spec    machineapi.VirtualMachine
+	address netip.Addr
+	system  wine.Identity
+	windows rig.PlatformWindows
+	stop    context.CancelFunc
+
+	// Under the cloud's lock:
+	host    *wine.Host // from the moment on at which it is switched on
+	deleted bool
+	err     error // why it does not run
+}
+
+// live is the life of the virtual machine until ctx is done: afterwards nothing is left of it.
+func (v *vm) live(ctx context.Context) {
+	h, err := v.make(ctx)
+	if err == nil {
+		err = v.operate(ctx, h)
+	}
+	if err != nil && ctx.Err() == nil {
+		v.cloud.options.Logger.Error("a virtual machine does not run", "machine", v.spec.MachineName, "error", err)
+		v.set(func() { v.err = err })
+	}
+	<-ctx.Done()
+	var closed error
+	if h != nil {
+		closed = h.Close()
+	}
+	v.set(func() {
+		if closed != nil {
+			v.cloud.errs = append(v.cloud.errs, closed)
+		}
+		delete(v.cloud.vms, v.spec.ID)
+		delete(v.cloud.taken, v.address)
+	})
+}
+
+// set changes what is known of the virtual machine.
+func (v *vm) set(change func()) {
+	v.cloud.mu.Lock()
+	defer v.cloud.mu.Unlock()
+	change()
+}
+
+// make makes the host, which is off.
+func (v *vm) make(ctx context.Context) (*wine.Host, error) {
+	options := v.cloud.options.Host
+	options.Name, options.Address, options.System = v.windows.ComputerName, v.address, v.system
+	options.Users, options.AuthorizedKeys = []string{v.windows.Username}, v.windows.ImageKeys
+	return v.cloud.kit.newHost(ctx, options)
+}
+
+// operate boots the host and does at its boots what the platform's agent does.
+func (v *vm) operate(ctx context.Context, h *wine.Host) error {
+	v.set(func() { v.host = h }) // The platform tells the address when it has switched the machine on.
+	if err := h.Start(ctx); err != nil {
+		return err
+	}
+	log := v.cloud.options.Logger.With("machine", v.spec.MachineName, "host", h.Name())
+	if v.windows.Script == nil {
+		log.Info("there is no user data that the platform's agent would run")
+		return nil
+	}
+	for boot := 1; boot == 1 || v.windows.EachBoot; boot++ {
+		if err := h.WaitBoot(ctx, boot); err != nil {
+			return err
+		}
+		// An agent that cannot make sense of its user data leaves a machine that runs, and that nobody gets into.
+		if err := runUserData(ctx, h, v.windows.Script); err != nil {
+			log.Error("the user data has not run", "boot", boot, "error", err)
+		} else {
+			log.Info("the user data has run", "boot", boot)
+		}
+	}
+	return nil
+}
+
+// runUserData does what the header of a script declares, in the place of the script.
+func runUserData(ctx context.Context, h *wine.Host, script []byte) error {
+	settings, err := userdata.ParseHeader(script)
+	if err != nil {
+		return err
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(settings.PublicKey))
+	if err != nil {
+		return fmt.Errorf("the public key of the user data: %w", err)
+	}
+	for _, port := range settings.Ports {
+		if err := openPort(ctx, h, port); err != nil {
+			return err
+		}
+	}
+	return h.AuthorizeKey(settings.User, key)
+}
+
+// firewallRules is where Windows keeps its firewall's rules, and so does the stand-in for the firewall, which blocks nothing.
+const firewallRules = `HKLM\System\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
+
+// openPort adds a rule to the firewall.
+func openPort(ctx context.Context, h *wine.Host, port int) error {
+	name := fmt.Sprintf("user-data-%d", port)
+	rule := fmt.Sprintf("v2.30|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=%d|Name=%s|Desc=TCP %d, by the user data|", port, name, port)
+	result, err := h.Exec(ctx, host.CommandLine("reg", "add", firewallRules, "/v", name, "/t", "REG_SZ", "/d", rule, "/f"))
+	if err == nil && result.ExitCode != 0 {
+		err = fmt.Errorf("reg add: exit code %d: %s%s", result.ExitCode, result.Stdout, result.Stderr)
+	}
+	if err != nil {
+		return fmt.Errorf("open TCP %d in the firewall: %w", port, err)
+	}
+	return nil
+}
