@@ -4,6 +4,7 @@
 package wine_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -24,6 +25,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/namespace"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/wine"
@@ -40,15 +42,51 @@ const (
 // gateway is this machine's end of the line to all hosts.
 var gateway = netip.MustParseAddr("10.89.255.254")
 
-var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://" + apiName + ":" + apiPort})
+// apiURL is where hosts reach the API server.
+const apiURL = "https://" + apiName + ":" + apiPort
 
-func TestMain(m *testing.M) {
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := shared.Main(m)
-	if dir, err := scratch(); err == nil {
-		_ = os.RemoveAll(dir)
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: apiURL})
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way out of it to
+// Debian's archive and to Go's modules, so what hosts are made of is fetched before.
+func testMain(m *testing.M) int {
+	if wine.Available() != nil {
+		return m.Run() // each test says so
 	}
-	os.Exit(code)
+	if !namespace.Inside() {
+		if err := fetch(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	names := map[string]netip.Addr{}
+	for number := range maxHosts {
+		names[dnsName(hostAddress(number))] = hostAddress(number)
+	}
+	config := namespace.Config{Addresses: []netip.Addr{gateway}, Names: names, Grace: time.Minute}
+	return namespace.RunTests(config, func() int {
+		logTo(os.Getenv("OPERATOR_LOG"))
+		code := shared.Main(m)
+		if dir, err := scratch(); err == nil {
+			_ = os.RemoveAll(dir)
+		}
+		return code
+	})
+}
+
+// fetch makes what all hosts are made of, and gets the modules of the programs that run on them.
+func fetch() error {
+	if _, err := wine.Prepare(context.Background(), ""); err != nil {
+		return err
+	}
+	command := exec.Command("go", "list", "-deps", payload.AgentPackage, "./administrator", "../../lab/wine/standin/program")
+	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("find what the programs of the hosts are made of: %w\n%s", err, output)
+	}
+	return nil
 }
 
 // logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
@@ -138,20 +176,66 @@ type lab struct {
 	*rig.Rig
 	*testing.T
 	hosts []*wine.Host
+	// byName lists hosts by their DNS names, in place of their addresses.
+	byName bool
+}
+
+// entry is what windows-instances lists a host by.
+func (l *lab) entry(h *wine.Host) string {
+	if l.byName {
+		return dnsName(netip.MustParseAddr(address(h)))
+	}
+	return address(h)
 }
 
 // addresses counts the hosts of all tests: what a test leaves in the cluster is not to be taken for another's.
 var addresses atomic.Int32
 
+// maxHosts is how many hosts all tests may have.
+const maxHosts = 100
+
+// hostAddress is the address of a host by its number.
+func hostAddress(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 89, 0, byte(number + 1)}) }
+
+// dnsName is the DNS name of a host's address, by which it may be listed.
+func dnsName(address netip.Addr) string {
+	return fmt.Sprintf("instance-%d.example.com", address.As4()[3])
+}
+
 // newLab makes hosts with these computer names, which no other test has.
 func newLab(t *testing.T, names ...string) *lab {
+	t.Helper()
+	var hosts []wine.Options
+	for _, name := range names {
+		hosts = append(hosts, wine.Options{Name: name})
+	}
+	return newLabOf(t, hosts...)
+}
+
+// newLabOf makes hosts with these options; what they leave open is as for all.
+func newLabOf(t *testing.T, hosts ...wine.Options) *lab {
+	t.Helper()
+	needWine(t)
+	l := install(t, rig.Options{Cluster: shared.Cluster(t)})
+	for _, options := range hosts {
+		l.addHost(options)
+	}
+	return l
+}
+
+// needWine skips where there can be no Wine hosts.
+func needWine(t *testing.T) {
 	t.Helper()
 	if err := wine.Available(); err != nil {
 		t.Skipf("SKIPPED: end to end under Wine: %v", err)
 	}
-	r, err := rig.New(t.Context(), rig.Options{
-		Cluster: shared.Cluster(t), Network: rig.RealNetwork{}, PayloadDir: payloadOf(t, "1.0.0-lab", payloadOptions), Log: ctrl.Log,
-	})
+}
+
+// install makes a lab without hosts; network, payload and log are as for all.
+func install(t *testing.T, options rig.Options) *lab {
+	t.Helper()
+	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions), ctrl.Log
+	r, err := rig.New(t.Context(), options)
 	must(t, err)
 	l := &lab{Rig: r, T: t}
 	t.Cleanup(func() {
@@ -159,9 +243,6 @@ func newLab(t *testing.T, names ...string) *lab {
 			t.Errorf("close the lab: %v", err)
 		}
 	})
-	for _, name := range names {
-		l.addHost(name, netip.AddrFrom4([4]byte{10, 89, 0, byte(addresses.Add(1))}))
-	}
 	forward(t, netip.MustParseAddrPort(gateway.String()+":"+apiPort).String(), r.Config.Host)
 	_, err = r.InstallOperator(t.Context(), "")
 	must(t, err)
@@ -169,20 +250,25 @@ func newLab(t *testing.T, names ...string) *lab {
 	return l
 }
 
-func (l *lab) addHost(name string, address netip.Addr) {
+// addHost makes a host. Of its files, those without one on this machine are the administrator's program.
+func (l *lab) addHost(options wine.Options) {
 	l.Helper()
 	k, err := kit()
 	must(l.T, err)
 	tool, err := administrator()
 	must(l.T, err)
-	h, err := k.AddHost(l.Context(), l.Rig, wine.Options{
-		Name: name, Address: address, Gateway: gateway, Names: map[string]netip.Addr{apiName: gateway},
-		Files: map[string]string{administratorPath: tool},
-	})
+	options.Address, options.Gateway = hostAddress(int(addresses.Add(1)-1)), gateway
+	options.Names = map[string]netip.Addr{apiName: gateway}
+	files := map[string]string{administratorPath: tool}
+	for windows, local := range options.Files {
+		files[windows] = cmp.Or(local, tool)
+	}
+	options.Files = files
+	h, err := k.AddHost(l.Context(), l.Rig, options)
 	must(l.T, err)
 	l.Cleanup(func() {
 		if l.Failed() {
-			l.Logf("host %s: %s", name, report(h))
+			l.Logf("host %s: %s", h.Name(), report(h))
 		}
 		if err := h.Close(); err != nil {
 			l.Error(err)
@@ -204,7 +290,7 @@ func (l *lab) list(hosts ...*wine.Host) {
 	l.Helper()
 	entries := map[string]string{}
 	for _, h := range hosts {
-		entries[address(h)] = "username=Administrator"
+		entries[l.entry(h)] = "username=Administrator"
 	}
 	must(l.T, l.SetInstances(l.Context(), entries))
 }
@@ -212,15 +298,21 @@ func (l *lab) list(hosts ...*wine.Host) {
 // await waits until the instance of a host, which may be nil, is as the condition wants it.
 func (l *lab) await(h *wine.Host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
 	l.Helper()
+	l.awaitAt(l.entry(h), what, condition)
+}
+
+// awaitAt is await for what is listed by this address or name.
+func (l *lab) awaitAt(address, what string, condition func(*v1alpha1.WindowsInstance) bool) {
+	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, h.Name()+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+	must(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		var list v1alpha1.WindowsInstanceList
 		if err := reader.List(ctx, &list); err != nil {
 			return false, err
 		}
 		for i := range list.Items {
-			if list.Items[i].Spec.Address == address(h) {
+			if list.Items[i].Spec.Address == address {
 				return condition(&list.Items[i]), nil
 			}
 		}

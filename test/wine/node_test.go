@@ -12,12 +12,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-//
+//
 func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	l := newLab(t, "WIN-ONE")
 	h := l.hosts[0]
 	before := snapshotOf(t, h)
-	l.run()
+	first := l.run()
 	l.list(h)
 	l.awaitReady(h)
 
@@ -46,20 +46,26 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 			t.Errorf("%q", refused)
 		}
 	})
+	t.Run("it tells whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
+	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
+	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
 	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
 
 	l.list()
 	l.awaitGone(h)
-	t.Run("it is as it was before", func(t *testing.T) {
+	//
+	t.Run("it is as it was before, with its firewall, networks, features, certificates and programs", func(t *testing.T) {
 		if diff := cmp.Diff(before, snapshotOf(t, h)); diff != "" {
 			t.Errorf("(-before +after):\n%s", diff)
 		}
 	})
 }
 
-// the operator ends at three moments of the first configuration, and the next one goes on.
+// the operator ends at three moments of the first configuration, and the next one goes on. The host is listed by its
+// DNS name.
 func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l := newLab(t, "WIN-TWO")
+	l.byName = true
 	h := l.hosts[0]
 	l.list(h)
 	for _, step := range []string{"SendPayload", "InstallRelease", "StartService"} {

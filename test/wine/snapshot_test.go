@@ -3,6 +3,8 @@ package wine_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,14 +19,27 @@ import (
 const (
 	servicesKey    = `HKLM\System\CurrentControlSet\Services`
 	environmentKey = `HKLM\System\CurrentControlSet\Control\Session Manager\Environment`
+	firewallKey    = servicesKey + `\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
+	// certificatesKey is where the machine's certificates are.
+	certificatesKey = `HKLM\Software\Microsoft\SystemCertificates`
+	// featuresKey is where the stand-in for DISM keeps the states of Windows' features, and hnsFolder where the one for the Host Compute
+	// Network keeps networks and endpoints, a file each.
+	featuresKey        = `HKLM\Software\wmco-lab\features`
+	pendingFeaturesKey = `HKLM\SOFTWARE\wmco-lab\pending`
+	hnsFolder          = `C:\ProgramData\wmco-lab\hns`
 )
 
 // snapshot is what a host is like: files and folders of its drive with a digest of their content, services, machine environment,
-// and the programs that run from our folders.
+// certificates, features, networks, and the programs that run.
 type snapshot struct {
-	Files       map[string]string
-	Services    []string
-	Environment []string
+	Files        map[string]string
+	Services     []string
+	Environment  []string
+	Firewall     []string
+	Certificates []string
+	Features     []string
+	Networks     []string // and endpoints
+	Processes    []string // file names
 }
 
 // volatile are folders of Windows that change by themselves.
@@ -32,7 +47,65 @@ var volatile = []string{`windows`, `users`, `programdata/ssh`, `programdata/micr
 
 func snapshotOf(t *testing.T, h *wine.Host) snapshot {
 	t.Helper()
-	return snapshot{Files: files(t, h), Services: registry(t, h, servicesKey), Environment: registry(t, h, environmentKey)}
+	return snapshot{
+		Files: files(t, h), Services: registry(t, h, servicesKey), Environment: registry(t, h, environmentKey),
+		Firewall: registry(t, h, firewallKey), Certificates: registry(t, h, certificatesKey), Features: features(t, h),
+		Networks: networks(t, h), Processes: processes(t, h),
+	}
+}
+
+// features are how Windows' features stand. What the stand-in keeps as pending came into force with the boot that has forgotten the mark.
+func features(t *testing.T, h *wine.Host) []string {
+	t.Helper()
+	lines := registry(t, h, featuresKey)
+	marks, err := h.Exec(t.Context(), `reg query "`+pendingFeaturesKey+`" /s`)
+	must(t, err)
+	if marks.ExitCode == 0 {
+		t.Errorf("features of %s wait for a restart: %s", h.Name(), marks.Stdout)
+		return lines
+	}
+	inForce := strings.NewReplacer("State    REG_DWORD    0x1", "State    REG_DWORD    0x2", "State    REG_DWORD    0x5", "State    REG_DWORD    0x4")
+	for i := range lines {
+		lines[i] = inForce.Replace(lines[i])
+	}
+	return lines
+}
+
+// networks are the host's HNS networks and endpoints.
+func networks(t *testing.T, h *wine.Host) []string {
+	t.Helper()
+	var found []string
+	for _, kind := range []string{"networks", "endpoints"} {
+		folder, err := h.Path(hnsFolder + `\` + kind)
+		must(t, err)
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			found = append(found, kind+"/"+entry.Name())
+		}
+	}
+	return found
+}
+
+// transient are programs that come and go with a connection, or when Windows likes.
+var transient = []string{"administrator.exe", "cmd.exe", "conhost.exe", "reg.exe"}
+
+// processes are the file names of the programs that run, each once.
+func processes(t *testing.T, h *wine.Host) []string {
+	t.Helper()
+	result, err := h.Exec(t.Context(), administratorPath+" processes")
+	must(t, err)
+	var names []string
+	if err := json.Unmarshal([]byte(result.Stdout), &names); err != nil {
+		t.Fatalf("list the processes of %s: %v: %+v", h.Name(), err, result)
+	}
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return slices.Contains(transient, name) })
 }
 
 func files(t *testing.T, h *wine.Host) map[string]string {

@@ -1,25 +1,46 @@
 //go:build windows
 
-// Command administrator does on a host what somebody with a mind of his own might: it changes services behind the agent's back.
+// Command administrator does on a host what somebody with a mind of his own might: it changes services behind the agent's back. Under any
+// other name it is a service that idles, as the programs are that others have left on a host.
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
 )
 
+// ownName is the file name under which it is no service.
+const ownName = "administrator.exe"
+
 func main() {
-	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "delete": remove, "set": set, "get": get, "state": state}
-	if len(os.Args) < 3 || verbs[os.Args[1]] == nil {
-		fail(fmt.Errorf("usage: administrator stop|delete|set|get|state SERVICE [COMMAND LINE]"))
+	if self, err := os.Executable(); err == nil && !strings.EqualFold(filepath.Base(self), ownName) {
+		fail(svc.Run("", idle{}))
+		return
 	}
-	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
+	if len(os.Args) == 2 && os.Args[1] == "processes" {
+		fail(processes())
+		return
+	}
+	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set, "get": get, "state": state}
+	if len(os.Args) < 3 || verbs[os.Args[1]] == nil && os.Args[1] != "create" {
+		fail(fmt.Errorf("usage: administrator processes | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
+	}
+	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT|windows.SC_MANAGER_CREATE_SERVICE)
 	fail(err)
 	name, err := windows.UTF16PtrFromString(os.Args[2])
 	fail(err)
+	if os.Args[1] == "create" {
+		fail(create(manager, name, os.Args[3:]))
+		return
+	}
 	service, err := windows.OpenService(manager, name, windows.SERVICE_ALL_ACCESS)
 	fail(err)
 	fail(verbs[os.Args[1]](service, os.Args[3:]))
@@ -34,6 +55,58 @@ func fail(err error) {
 
 func stop(service windows.Handle, _ []string) error {
 	return windows.ControlService(service, windows.SERVICE_CONTROL_STOP, &windows.SERVICE_STATUS{})
+}
+
+func start(service windows.Handle, _ []string) error { return windows.StartService(service, 0, nil) }
+
+// create makes a service that starts with Windows.
+func create(manager windows.Handle, name *uint16, args []string) error {
+	line, err := windows.UTF16PtrFromString(args[0])
+	if err != nil {
+		return err
+	}
+	var dependencies *uint16
+	if len(args) > 1 {
+		names, err := windows.UTF16FromString(args[1])
+		if err != nil {
+			return err
+		}
+		dependencies = &append(names, 0)[0] // a list ends with an empty name
+	}
+	_, err = windows.CreateService(manager, name, name, windows.SERVICE_ALL_ACCESS, windows.SERVICE_WIN32_OWN_PROCESS,
+		windows.SERVICE_AUTO_START, windows.SERVICE_ERROR_NORMAL, line, nil, nil, dependencies, nil, nil)
+	return err
+}
+
+// idle is a service that waits until it is stopped.
+type idle struct{}
+
+// Execute implements svc.Handler.
+func (idle) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
+	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
+	for request := range requests {
+		if request.Cmd == svc.Stop || request.Cmd == svc.Shutdown {
+			return false, 0
+		}
+	}
+	return false, 0
+}
+
+// processes prints the file names of all processes as a JSON list.
+func processes() error {
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return err
+	}
+	var names []string
+	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(snapshot, &entry); err == nil; err = windows.Process32Next(snapshot, &entry) {
+		names = append(names, windows.UTF16ToString(entry.ExeFile[:]))
+	}
+	if !errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(names)
 }
 
 func remove(service windows.Handle, _ []string) error { return windows.DeleteService(service) }

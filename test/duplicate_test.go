@@ -1,0 +1,66 @@
+package test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// An entry may go when the operator has pinned the host's key and not asked yet whose host it is.
+func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{DNSName: "instance-1.example.com"}}})
+	operator := run(t, r)
+	list(t, r)
+	ready(t, r)
+	entries := r.Entries()
+	second := r.Host("instance-1").Options.Address
+	entries[second] = "username=Administrator"
+	if err := r.SetInstances(t.Context(), entries); err != nil {
+		t.Fatal(err)
+	}
+	if !eventuallySummary(t, r, second, v1alpha1.ReasonDuplicateHost) {
+		t.Fatal("the second address is not reported")
+	}
+	if err := operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	duplicate := &v1alpha1.WindowsInstance{}
+	if err := r.Client.Get(t.Context(), keyOf(r.Namespace(), policy.InstanceName(second)), duplicate); err != nil {
+		t.Fatal(err)
+	}
+	early := duplicate.DeepCopy()
+	early.Status.Host = nil
+	if err := r.Client.Status().Patch(t.Context(), early, client.MergeFrom(duplicate)); err != nil {
+		t.Fatal(err)
+	}
+	before, uid := r.Host("instance-1").Machine().Snapshot(), node(t, r, "instance-1").UID
+
+	list(t, r)
+	run(t, r)
+	if !eventSeen(t, r, "HostStays", "instance-1") {
+		t.Error("no event says that the host stays")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := r.WaitFor(ctx, "the second instance to be gone", duplicate, func(ctx context.Context, reader reader) (bool, error) {
+		err := reader.Get(ctx, client.ObjectKeyFromObject(duplicate), &v1alpha1.WindowsInstance{})
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready(t, r)
+	if got := node(t, r, "instance-1"); got.UID != uid || got.Spec.Unschedulable {
+		t.Errorf("the node was touched: %+v", got.Spec)
+	}
+	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,182 @@
+package machines
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// A Machine that is deleted at any moment of its configuration leaves nothing.
+func TestADeletedMachineLeavesNothing(t *testing.T) {
+	l := start(t, "AWS", rig.Options{VM: rig.VMOptions{RebootDuration: time.Second}})
+	l.operate()
+	reached := func(condition string) func(*v1alpha1.WindowsInstance) bool {
+		return func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && meta.IsStatusConditionTrue(i.Status.Conditions, condition)
+		}
+	}
+	for _, stage := range []struct {
+		set, name string
+		at        func(*v1alpha1.WindowsInstance) bool
+	}{
+		{"known", "as soon as it is known", func(i *v1alpha1.WindowsInstance) bool { return i != nil }},
+		{"reached", "once its host was reached", reached(v1alpha1.ConditionReachable)},
+		{"restarts", "while its host restarts", func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && i.Status.Summary == v1alpha1.ReasonRebooting
+		}},
+		{"installed", "once its host has all programs", reached(v1alpha1.ConditionInstalled)},
+		{"joined", "once it has a node", reached(v1alpha1.ConditionJoined)},
+		{"ready", "when its node is Ready", reached(v1alpha1.ConditionReady)},
+	} {
+		t.Run(stage.name, func(t *testing.T) {
+			l := lab{t, l.Rig}
+			l.machineSet(stage.set, 1, rig.MachineSetOptions{})
+			name := l.only(stage.set)
+			instance := l.instanceBecomes(name, "to be there "+stage.name, stage.at)
+			l.scale(stage.set, 0)
+			node := ""
+			if instance.Status.NodeRef != nil {
+				node = instance.Status.NodeRef.Name
+			}
+			l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
+			l.nothingOfWindows()
+		})
+	}
+}
+
+// nothingOfWindows checks that the cluster has no Windows node, no instance and no open certificate request.
+func (l lab) nothingOfWindows() {
+	l.Helper()
+	var nodes corev1.NodeList
+	l.must(l.Client.List(l.Context(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}))
+	for _, node := range nodes.Items {
+		l.Errorf("node %s is left", node.Name)
+	}
+	var instances v1alpha1.WindowsInstanceList
+	l.must(l.Client.List(l.Context(), &instances))
+	for i := range instances.Items {
+		l.Errorf("instance is left: %s", rig.Explain(&instances.Items[i]))
+	}
+	var requests certificatesv1.CertificateSigningRequestList
+	l.must(l.Client.List(l.Context(), &requests))
+	for _, request := range requests.Items {
+		if len(request.Status.Conditions) == 0 {
+			l.Errorf("certificate request %s of %s is left", request.Name, request.Spec.Username)
+		}
+	}
+}
+
+//
+func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.ready("windows", 1)[0]
+	node := l.nodeOf(name).Name
+	l.MachineHost(name).Machine().PowerOff()
+	l.must(l.DeleteMachine(t.Context(), name))
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
+	l.ready("windows", 1)
+}
+
+// changeMachine changes a Machine as kubectl edit does.
+func (l lab) changeMachine(name string, change func(*machine)) {
+	l.Helper()
+	m, err := l.Machine(l.Context(), name)
+	l.must(err)
+	after := m.DeepCopy()
+	change(after)
+	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(m)))
+}
+
+// unmanaged waits until the operator leaves a host alone, and returns how often it has worked on it by then.
+func (l lab) unmanaged(name, reason string) (execs func() int) {
+	l.Helper()
+	machine := l.MachineHost(name).Machine()
+	l.instanceBecomes(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged && i.Status.Summary == reason
+	})
+	return func() int { return machine.Journal().Count(fake.KindConnection) }
+}
+
+//
+func TestAMachineThatIsBeingDeletedIsLeftToTheMachineAPI(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.ready("windows", 1)[0]
+	node := l.nodeOf(name).Name
+	l.changeMachine(name, func(m *machine) {
+		m.Spec.LifecycleHooks.PreDrain = []machinev1.LifecycleHook{{Name: "test", Owner: "test"}}
+	})
+	l.scale("windows", 0)
+	connections := l.unmanaged(name, v1alpha1.ReasonMachineDeleting)
+	before := connections()
+	if n := l.nodeOf(name); n.Spec.Unschedulable {
+		t.Error("its node was cordoned, before the Machine API does")
+	}
+	l.changeMachine(name, func(m *machine) { m.Spec.LifecycleHooks.PreDrain = nil })
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
+	if after := connections(); after != before {
+		t.Errorf("the operator has connected %d times to a host that was being deleted", after-before)
+	}
+}
+
+//
+func TestAnIgnoredMachineIsLeftAloneUntilItIsNoMore(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.ready("windows", 1)[0]
+	uid := l.nodeOf(name).UID
+	for what, change := range map[string]struct{ ignore, restore func(*machine) }{
+		"by the label that says so": {
+			func(m *machine) { m.Labels[v1alpha1.LabelIgnore] = "true" }, func(m *machine) { delete(m.Labels, v1alpha1.LabelIgnore) }},
+		"by losing its os-id": {
+			func(m *machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }, func(m *machine) { m.Labels[v1alpha1.LabelMachineOSID] = v1alpha1.MachineOSIDWindows }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := lab{t, l.Rig}
+			l.changeMachine(name, change.ignore)
+			l.unmanaged(name, v1alpha1.ReasonMachineIgnored)
+			if n := l.nodeOf(name); n.UID != uid {
+				t.Error("its node was made anew")
+			}
+			l.changeMachine(name, change.restore)
+			l.instanceBecomes(name, "to be Ready again", rig.IsReady)
+		})
+	}
+}
+
+//
+func TestANewImageComesWithNewMachines(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{Image: "ami-windows-2019"})
+	first := l.ready("windows", 1)[0]
+	if build := l.nodeOf(first).Labels[corev1.LabelWindowsBuild]; build != "10.0.17763" {
+		t.Fatalf("the first node has build %s", build)
+	}
+	set := &machinev1.MachineSet{}
+	l.must(l.Client.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows"}, set))
+	value := set.Spec.Template.Spec.ProviderSpec.Value
+	value.Raw = bytes.Replace(value.Raw, []byte("ami-windows-2019"), []byte("ami-windows-2022"), 1)
+	l.must(l.Client.Update(t.Context(), set))
+	node := l.nodeOf(first).Name
+	l.must(l.DeleteMachine(t.Context(), first))
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, first, node) })
+	if build := l.nodeOf(l.ready("windows", 1)[0]).Labels[corev1.LabelWindowsBuild]; build != "10.0.20348" {
+		t.Errorf("the new node has build %s", build)
+	}
+}

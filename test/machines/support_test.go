@@ -1,0 +1,149 @@
+package machines
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// refused waits until an instance is not supported for a reason, and checks that the message has these parts and an event tells of it.
+func (l lab) refused(name, reason string, parts ...string) {
+	l.Helper()
+	instance := l.instanceBecomes(name, "to be refused as "+reason, func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Status.Summary == reason
+	})
+	condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported)
+	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != reason {
+		l.Fatalf("condition Supported is %+v", condition)
+	}
+	for _, part := range parts {
+		if !strings.Contains(condition.Message, part) {
+			l.Errorf("the message does not say %q: %s", part, condition.Message)
+		}
+	}
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "an event "+reason, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var events corev1.EventList
+			err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
+			for _, event := range events.Items {
+				if event.Reason == reason && event.InvolvedObject.Name == name {
+					return true, err
+				}
+			}
+			return false, err
+		})
+	})
+}
+
+// untouched checks that a host has seen nobody who could log in, or at most somebody who looked.
+func (l lab) untouched(name string, connections int) {
+	l.Helper()
+	journal := l.MachineHost(name).Machine().Journal()
+	if got := journal.Count(fake.KindConnection); got > connections {
+		l.Errorf("the host saw %d connections", got)
+	}
+	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) + journal.Count(fake.KindHostName); got > 0 {
+		l.Errorf("the host was changed: %v", journal.Entries(nil))
+	}
+}
+
+// R-051, R-180, R-183
+func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
+	l := start(t, "VSphere", rig.Options{})
+	l.operate()
+	t.Run("a Machine whose name does not fit a computer name", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.machineSet("much-too-long", 1, rig.MachineSetOptions{})
+		name := l.only("much-too-long")
+		l.refused(name, v1alpha1.ReasonMachineNameTooLong, name, "15")
+		l.untouched(name, 0)
+	})
+	t.Run("Windows Server 2019", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.machineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
+		name := l.only("win2019")
+		l.refused(name, v1alpha1.ReasonWindowsUnsupported, "17763", "VSphere")
+		l.untouched(name, 2)
+	})
+	t.Run("and what it supports becomes a node beside them", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.machineSet("win2022", 1, rig.MachineSetOptions{})
+		l.ready("win2022", 1)
+	})
+}
+
+// R-109, R-111
+func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	overlay := func(value string) {
+		t.Helper()
+		network := &unstructured.Unstructured{}
+		network.SetGroupVersionKind(schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"})
+		network.SetName("cluster")
+		patch := `{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"hybridOverlayConfig":` + value + `}}}}`
+		l.must(l.Client.Patch(context.WithoutCancel(t.Context()), network, client.RawPatch(types.MergePatchType, []byte(patch))))
+	}
+	restore := func() { overlay(`{"hybridClusterNetwork":[{"cidr":"10.132.0.0/14","hostPrefix":23}]}`) }
+	overlay("null")
+	defer restore() // the control plane is shared
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.only("windows")
+	l.refused(name, v1alpha1.ReasonNetworkUnsupported, "hybrid")
+	l.untouched(name, 0)
+
+	restore()
+	l.ready("windows", 1)
+}
+
+// R-052, R-079, R-182
+func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
+	l := start(t, "None", rig.Options{Hosts: rig.Hosts(1)})
+	for _, name := range []string{"machines", "machinesets", "machinehealthchecks"} {
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		crd.SetName(name + ".machine.openshift.io")
+		l.must(client.IgnoreNotFound(l.Client.Delete(t.Context(), crd)))
+	}
+	l.operate()
+	l.must(l.ListHosts(t.Context()))
+	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
+}
+
+// R-076, R-100
+func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
+	l := start(t, "VSphere", rig.Options{Hosts: rig.Hosts(1)})
+	host := l.Hosts()[0]
+	mend := host.Machine().Silence("127.0.0.1") // what the API server's internal name is here
+	defer mend()
+	l.operate()
+	l.must(l.ListHosts(t.Context()))
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitForInstance(ctx, host, "to say that it does not reach the API server", func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && i.Status.Summary == v1alpha1.ReasonAPIServerUnreachable
+		})
+	})
+	instance, err := l.Instance(t.Context(), host.Options.Name)
+	l.must(err)
+	if explained := rig.Explain(instance); !strings.Contains(explained, "127.0.0.1") || instance.Status.NextAction == "" {
+		t.Errorf("the status does not say what is wrong: %s", explained)
+	}
+	journal := host.Machine().Journal()
+	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) + journal.Count(fake.KindHostName); got > 0 {
+		t.Errorf("the host was changed: %v", journal.Entries(nil))
+	}
+	mend()
+	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
+}

@@ -1,0 +1,84 @@
+package machines
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// A host that lets nobody in yet is waited for, and neither a failure nor a reason to delete its Machine. R-036
+func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	mend := l.InjectVM(rig.VMFault{Machine: "*", RefusesKey: 3e9})
+	defer mend()
+	l.operate()
+	l.machineSet("windows", 1, rig.MachineSetOptions{})
+	name := l.only("windows")
+	instance := l.instanceBecomes(name, "to wait for its user data", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Status.Summary == v1alpha1.ReasonUserDataRunning
+	})
+	if instance.Status.NextAction == "" {
+		t.Error("the status does not say what happens next")
+	}
+	if got := l.ready("windows", 1); got[0] != name {
+		t.Errorf("Machine %s was replaced by %s", name, got[0])
+	}
+	var events corev1.EventList
+	l.must(l.Client.List(t.Context(), &events, client.InNamespace(l.Namespace())))
+	for _, event := range events.Items {
+		if event.Type == corev1.EventTypeWarning && event.InvolvedObject.Name == name && strings.Contains(event.Reason, "Authentication") {
+			t.Errorf("a warning tells of what was merely waiting: %s: %s", event.Reason, event.Message)
+		}
+	}
+}
+
+//
+func TestUserDataIsKeptRight(t *testing.T) {
+	l := start(t, "AWS", rig.Options{})
+	l.operate()
+	key := client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}
+	secret := &corev1.Secret{}
+	right := func(s *corev1.Secret) bool {
+		settings, err := userdata.ParseHeader(s.Data["userData"])
+		return err == nil && strings.HasPrefix(settings.PublicKey, l.PublicKey().Type()+" ")
+	}
+	becomes := func(what string, condition func(*corev1.Secret) bool) {
+		t.Helper()
+		l.secretBecomes(key, what, func(s *corev1.Secret) bool {
+			*secret = *s
+			return condition(s)
+		})
+	}
+	becomes("to be made before there is any Machine", right)
+	uid := secret.UID
+	t.Run("an edit is corrected, and the Secret stays the same one", func(t *testing.T) {
+		after := secret.DeepCopy()
+		after.Data["userData"] = []byte("<powershell>Remove-Item C:\\</powershell>")
+		l.must(l.Client.Update(t.Context(), after))
+		becomes("to be put right", right)
+		if secret.UID != uid {
+			t.Error("it was made anew")
+		}
+	})
+	t.Run("a deleted Secret comes back", func(t *testing.T) {
+		l.must(l.Client.Delete(t.Context(), secret.DeepCopy()))
+		becomes("to come back", func(s *corev1.Secret) bool { return s.UID != uid && right(s) })
+	})
+}
+
+// On vSphere the template holds the key, whatever the user data is. R-033
+func TestAMachineOnVSphereNeedsNoUserDataOfOurs(t *testing.T) {
+	l := start(t, "VSphere", rig.Options{})
+	l.operate()
+	l.machineSet("winworker", 1, rig.MachineSetOptions{UserDataSecret: "worker-user-data-managed"})
+	name := l.ready("winworker", 1)[0]
+	if node := l.nodeOf(name); node.Name != name {
+		t.Errorf("the node is called %s: the host did not get the Machine's name %s", node.Name, name)
+	}
+}
