@@ -138,6 +138,7 @@ check: ## Check generated files, format, vet and documents: verify without lint.
 	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet $(WINDOWS_PACKAGES)
 	@cd $(CONTROL_PLANE) && CGO_ENABLED=0 go vet ./...
 	@go run ./hack/requirements -check
+	@go run ./hack/support -check
 	@go run ./hack/verified -check
 
 .PHONY: lint
@@ -149,12 +150,13 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint at its pinned version (its first bui
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the tests column of docs/requirements.md, the table of docs/verified.md.
+generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the tests column of docs/requirements.md, the tables of docs/support.md and docs/verified.md.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
 	  paths=./internal/controller/... paths=./cmd/wmco/... output:rbac:dir=deploy/rbac
 	@go run ./hack/requirements
+	@go run ./hack/support
 	@go run ./hack/verified
 
 .PHONY: fmt
