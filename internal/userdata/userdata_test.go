@@ -1,12 +1,9 @@
 package userdata
 
 import (
-	"bytes"
-	"encoding/base64"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -168,19 +165,4 @@ func TestScripts(t *testing.T) {
 			t.Errorf("got %s", script)
 		}
 	})
-}
-
-// only where PowerShell is there.
-func TestPowerShellParsesTheScript(t *testing.T) {
-	powershell, err := exec.LookPath("pwsh")
-	if err != nil {
-		t.Skip("NOT RUN: pwsh is not on this machine, so nothing has parsed the script")
-	}
-	script := base64.StdEncoding.EncodeToString([]byte(generate(t, "None")))
-	command := exec.CommandContext(t.Context(), powershell, "-NoProfile", "-NonInteractive", "-Command",
-		"$errors = $null; $text = [Text.Encoding]::ASCII.GetString([Convert]::FromBase64String('"+script+"'));"+
-			"[void][Management.Automation.Language.Parser]::ParseInput($text, [ref]$null, [ref]$errors); $errors; exit $errors.Count")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, bytes.TrimSpace(out))
-	}
 }

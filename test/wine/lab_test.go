@@ -191,7 +191,7 @@ func (l *lab) entry(h *wine.Host) string {
 // addresses counts the hosts of all tests: what a test leaves in the cluster is not to be taken for another's.
 var addresses atomic.Int32
 
-// maxHosts is how many hosts all tests may have.
+// maxHosts is how many hosts with DNS names all tests may have.
 const maxHosts = 100
 
 // hostAddress is the address of a host by its number.
@@ -231,8 +231,18 @@ func needWine(t *testing.T) {
 	}
 }
 
-// install makes a lab without hosts; network, payload and log are as for all.
+// install makes a lab without hosts, with the operator where it usually is and its key.
 func install(t *testing.T, options rig.Options) *lab {
+	t.Helper()
+	l := prepare(t, options)
+	_, err := l.InstallOperator(t.Context(), "")
+	must(t, err)
+	must(t, l.CreateKey(t.Context()))
+	return l
+}
+
+// prepare makes a lab without hosts and operator; network, payload and log are as for all.
+func prepare(t *testing.T, options rig.Options) *lab {
 	t.Helper()
 	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions), ctrl.Log
 	r, err := rig.New(t.Context(), options)
@@ -244,20 +254,21 @@ func install(t *testing.T, options rig.Options) *lab {
 		}
 	})
 	forward(t, netip.MustParseAddrPort(gateway.String()+":"+apiPort).String(), r.Config.Host)
-	_, err = r.InstallOperator(t.Context(), "")
-	must(t, err)
-	must(t, r.CreateKey(t.Context()))
 	return l
 }
 
-// addHost makes a host. Of its files, those without one on this machine are the administrator's program.
+// addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are the administrator's
+// program.
 func (l *lab) addHost(options wine.Options) {
 	l.Helper()
 	k, err := kit()
 	must(l.T, err)
 	tool, err := administrator()
 	must(l.T, err)
-	options.Address, options.Gateway = hostAddress(int(addresses.Add(1)-1)), gateway
+	if !options.Address.IsValid() {
+		options.Address = hostAddress(int(addresses.Add(1) - 1))
+	}
+	options.Gateway = gateway
 	options.Names = map[string]netip.Addr{apiName: gateway}
 	files := map[string]string{administratorPath: tool}
 	for windows, local := range options.Files {

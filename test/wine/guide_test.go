@@ -1,0 +1,299 @@
+package wine_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// guide is the story of an administrator who follows the guide: each chapter begins where the one before it has ended.
+type guide struct {
+	*lab
+	operator *rig.Operator
+	key      []byte // the private key that the hosts know
+	entries  map[string]string
+	before   map[string]snapshot // of the hosts, by name
+	// named has a DNS name and is listed by it. Of nameless, name servers know nothing. Nobody has the address silent.
+	named, nameless *wine.Host
+	silent          string
+}
+
+const guideNamespace = "windows-guide"
+
+func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
+	needWine(t)
+	g := &guide{
+		lab: prepare(t, rig.Options{Cluster: shared.Cluster(t)}), entries: map[string]string{}, before: map[string]snapshot{},
+		silent: hostAddress(maxHosts + 1).String(),
+	}
+	var public ssh.PublicKey
+	g.key, public = rsaKey(t)
+	keys := []ssh.PublicKey{public}
+	g.addHost(wine.Options{Name: "WIN-GUIDE-1", AuthorizedKeys: keys})
+	g.addHost(wine.Options{Name: "WIN-GUIDE-2", AuthorizedKeys: keys, Users: []string{"core"}, Address: hostAddress(maxHosts)})
+	g.named, g.nameless = g.hosts[0], g.hosts[1]
+	for _, h := range g.hosts {
+		g.before[h.Name()] = snapshotOf(t, h)
+	}
+	must(t, g.nameless.Stop(t.Context())) // it is switched on when it is its turn
+	_, err := g.InstallOperator(t.Context(), guideNamespace)
+	must(t, err)
+	g.operator = g.run()
+
+	for _, chapter := range []struct {
+		name string
+		tell func(*guide)
+	}{
+		{"the operator waits for the key in a namespace of its own", (*guide).waitsForTheKey},
+		{"a bad key is named", (*guide).saysThatTheKeyIsBad},
+		{"a host becomes a node beside entries that are of no use", (*guide).makesANode},
+		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addsAHost},
+		{"a host that is listed once more is told to be listed twice", (*guide).listsAHostTwice},
+		{"the log of a pod can be read", (*guide).readsALog},
+		{"certificates of others are not approved", (*guide).approvesNothingForOthers},
+		{"a host that refuses the key stays a node until the key is right, and is given back", (*guide).removesAHost},
+		{"it can be added again", (*guide).addsItAgain},
+		{"without the list all hosts are given back, and one that is gone for good is forgotten", (*guide).deletesTheList},
+	} {
+		told := t.Run(chapter.name, func(t *testing.T) {
+			now, l := *g, *g.lab
+			l.T, now.lab = t, &l
+			chapter.tell(&now)
+		})
+		if !told {
+			t.FailNow() // the next begins where this one has ended
+		}
+	}
+}
+
+// rsaKey is a key as ssh-keygen -t rsa -m PEM makes it.
+func rsaKey(t *testing.T) ([]byte, ssh.PublicKey) {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	public, err := ssh.NewPublicKey(&private.PublicKey)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}), public
+}
+
+// listed writes the entries into windows-instances.
+func (g *guide) listed() {
+	g.Helper()
+	must(g.T, g.SetInstances(g.Context(), g.entries))
+}
+
+// name is the DNS name of the host that has one.
+func (g *guide) name() string { return dnsName(netip.MustParseAddr(address(g.named))) }
+
+// R-012, R-013, R-081
+func (g *guide) waitsForTheKey() {
+	foreign := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "windows-instances"},
+		Data:       map[string]string{address(g.nameless): "username=core"},
+	}
+	must(g.T, g.Client.Create(g.Context(), foreign))
+	g.entries[g.name()] = "username=Administrator"
+	g.listed()
+	g.says(g.name(), v1alpha1.ReasonPrivateKeyMissing)
+	var instances v1alpha1.WindowsInstanceList
+	must(g.T, g.Client.List(g.Context(), &instances))
+	if len(instances.Items) != 1 || instances.Items[0].Namespace != guideNamespace {
+		g.Errorf("instances are %+v, want just the one of the list in the operator's namespace", instances.Items)
+	}
+	must(g.T, g.Client.Delete(g.Context(), foreign))
+}
+
+// R-027
+func (g *guide) saysThatTheKeyIsBad() {
+	must(g.T, g.SetKey(g.Context(), []byte("no key")))
+	said := g.says(g.name(), v1alpha1.ReasonPrivateKeyInvalid)
+	for _, name := range []string{"cloud-private-key", "private-key.pem"} {
+		if !strings.Contains(said, name) {
+			g.Errorf("the status does not name %s:\n%s", name, said)
+		}
+	}
+	g.awaitEvent(v1alpha1.ReasonPrivateKeyInvalid, "private-key.pem")
+}
+
+// R-013, R-022, R-027, R-062, R-068, R-105
+func (g *guide) makesANode() {
+	proven := g.followNode(g.named)
+	malformed := map[string]string{"10.89.0.251": "user=core", "10.89.0.252": "username=", "10.89.0.300": "username=core"}
+	maps.Copy(g.entries, malformed)
+	g.entries[g.silent] = "username=Administrator"
+	g.listed()
+	seen := len(g.named.Journal())
+	must(g.T, g.SetKey(g.Context(), g.key))
+	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
+	proven()
+	select {
+	case <-g.operator.Done():
+		g.Error("the operator has ended")
+	default:
+	}
+	for key := range malformed {
+		g.awaitEvent(v1alpha1.ReasonInvalidEntry, key)
+		g.says(key, v1alpha1.ReasonInvalidEntry)
+		delete(g.entries, key)
+	}
+	if said := g.says(g.silent, "Unreachable", "ConnectionTimedOut"); !strings.Contains(said, "tries again") {
+		g.Errorf("the status of an address that nobody has does not say what comes next:\n%s", said)
+	}
+	g.configuredOnce(g.named.Journal()[seen:])
+}
+
+// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no matter. R-078
+func (g *guide) configuredOnce(journal []wine.Entry) {
+	g.Helper()
+	times := map[string]int{}
+	for _, e := range journal {
+		_, apply, applied := strings.Cut(e.Detail, nodespec.AgentProgram+" apply ")
+		switch {
+		case e.Kind == wine.KindUp:
+			times["restart"]++
+		case e.Kind == wine.KindExec && applied && strings.Contains(apply, "--payload"):
+			times["payload"]++
+		case e.Kind == wine.KindExec && applied:
+			times[apply]++
+		}
+	}
+	if len(times) < 4 {
+		g.Errorf("the journal has only %v", times)
+	}
+	for what, n := range times {
+		if n != 1 {
+			g.Errorf("%s: %d times", what, n)
+		}
+	}
+}
+
+// R-060, R-061, R-063, R-068
+func (g *guide) addsAHost() {
+	for h, known := range map[*wine.Host]bool{g.named: true, g.nameless: false} {
+		if names, err := net.DefaultResolver.LookupAddr(g.Context(), address(h)); (err == nil) != known {
+			g.Fatalf("%s has the names %q (%v)", address(h), names, err)
+		}
+	}
+	seen, uid := len(g.named.Journal()), g.nodeOf(g.named).UID
+	g.entries[address(g.nameless)] = "username=core"
+	g.listed()
+	g.says(address(g.nameless), "Unreachable", "ConnectionTimedOut")
+	proven := g.followNode(g.nameless)
+	must(g.T, g.nameless.Start(g.Context()))
+	g.awaitReady(g.nameless)
+	proven()
+	if touched := g.named.Journal()[seen:]; len(touched) > 0 || g.nodeOf(g.named).UID != uid {
+		g.Errorf("the first host was touched: %+v", touched)
+	}
+	if !slices.ContainsFunc(g.nameless.Journal(), func(e wine.Entry) bool {
+		return e.Kind == wine.KindLogin && strings.HasPrefix(e.Detail, "core from")
+	}) {
+		g.Error("core has not logged in")
+	}
+}
+
+// R-082
+func (g *guide) listsAHostTwice() {
+	second := address(g.named)
+	g.entries[second] = "username=Administrator"
+	g.listed()
+	g.says(second, v1alpha1.ReasonDuplicateHost)
+	var nodes corev1.NodeList
+	must(g.T, g.Client.List(g.Context(), &nodes, client.HasLabels{v1alpha1.LabelBYOH}))
+	if len(nodes.Items) != len(g.hosts) || g.named.Boots() != 2 {
+		g.Errorf("%d nodes of %d hosts; %d boots", len(nodes.Items), len(g.hosts), g.named.Boots())
+	}
+	delete(g.entries, second)
+	g.listed()
+	g.awaitAt(second, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
+}
+
+// R-032, R-064, R-167
+func (g *guide) removesAHost() {
+	h := g.nameless
+	other, _ := rsaKey(g.T)
+	must(g.T, g.SetKey(g.Context(), other))
+	g.says(address(h), "AuthenticationFailed")
+	g.awaitEvent("AuthenticationFailed", address(h))
+	delete(g.entries, address(h))
+	g.listed()
+	g.await(h, "to say that it stays a node", func(instance *v1alpha1.WindowsInstance) bool {
+		return instance != nil && instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved &&
+			instance.Status.Summary == "AuthenticationFailed" && strings.Contains(instance.Status.NextAction, "The node stays")
+	})
+	if n := g.nodeOf(h); n.DeletionTimestamp != nil {
+		g.Errorf("the node is being deleted since %s", n.DeletionTimestamp)
+	}
+	must(g.T, g.SetKey(g.Context(), g.key))
+	g.awaitGone(h)
+	g.givenBack(h)
+	if err := g.Client.Get(g.Context(), client.ObjectKey{Namespace: "default", Name: guidePod}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+		g.Errorf("the pod on its node is still there (%v)", err)
+	}
+	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
+}
+
+// R-067
+func (g *guide) addsItAgain() {
+	g.entries[address(g.nameless)] = "username=core"
+	g.listed()
+	g.awaitReady(g.nameless)
+}
+
+// R-066, R-167, R-169
+func (g *guide) deletesTheList() {
+	dead := g.nameless
+	must(g.T, dead.Stop(g.Context()))
+	must(g.T, g.DeleteInstances(g.Context()))
+	g.awaitAt(g.name(), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	g.givenBack(g.named)
+
+	var instance v1alpha1.WindowsInstance
+	g.await(dead, "to say how to go on without the host", func(i *v1alpha1.WindowsInstance) bool {
+		if i != nil {
+			instance = *i
+		}
+		return i != nil && strings.Contains(i.Status.NextAction, v1alpha1.AnnotationForgetHost)
+	})
+	g.nodeOf(dead) // stays until an administrator decides
+	patch := `{"metadata":{"annotations":{"` + v1alpha1.AnnotationForgetHost + `":"true"}}}`
+	must(g.T, g.Client.Patch(g.Context(), &instance, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	g.awaitGone(dead)
+	g.awaitEvent("HostLeftBehind", "Containers feature")
+	g.nothingLeft(dead)
+	g.awaitAt(g.silent, "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	var left v1alpha1.WindowsInstanceList
+	must(g.T, g.Client.List(g.Context(), &left))
+	if len(left.Items) > 0 {
+		g.Errorf("instances are left: %+v", left.Items)
+	}
+}
+
+// givenBack checks that a host is as it was before it was a node, and that the cluster holds nothing of it.
+func (g *guide) givenBack(h *wine.Host) {
+	g.Helper()
+	if diff := cmp.Diff(g.before[h.Name()], snapshotOf(g.T, h)); diff != "" {
+		g.Errorf("%s is not as it was (-before +after):\n%s", h.Name(), diff)
+	}
+	g.nothingLeft(h)
+}
