@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -38,13 +39,12 @@ func costOf(journal *fake.Journal) Cost {
 	return c
 }
 
+// powerShell is PowerShell as a program in a command line: a word, not four letters of a certificate in base64.
+var powerShell = regexp.MustCompile(`(?i)(^|[\s"'\\/&|;(])(powershell|pwsh)(\.exe)?($|[\s"'&|;)])`)
+
 // isPowerShell tells whether an entry is a command line that names PowerShell, whether or not the host let it run.
 func isPowerShell(e fake.Entry) bool {
-	if e.Kind != winhost.KindCommand && e.Kind != fake.KindProcess {
-		return false
-	}
-	line := strings.ToLower(e.Detail)
-	return strings.Contains(line, "powershell") || strings.Contains(line, "pwsh")
+	return (e.Kind == winhost.KindCommand || e.Kind == fake.KindProcess) && powerShell.MatchString(e.Detail)
 }
 
 func differences(after, before []Cost) []Cost {
