@@ -102,6 +102,9 @@ func TestMachineSet(t *testing.T) {
 
 	// A deleted Machine is replaced at once, by one of the image that the template now has.
 	change(f, set, func(s *machinev1.MachineSet) { s.Spec.Template.Spec.ProviderSpec = awsSpec("ami-2", "") })
+	var changed machinev1.MachineSet
+	f.must(f.Get(t.Context(), client.ObjectKeyFromObject(set), &changed))
+	f.awaitStatus("the new template is known", set.Name, func(s machinev1.MachineSetStatus) bool { return s.ObservedGeneration == changed.Generation })
 	f.must(f.Delete(t.Context(), &machines[0]))
 	f.awaitGone(&machines[0])
 	now := f.awaitMachines(set.Name, 2, machinev1.PhaseProvisioned, machinev1.PhaseRunning)

@@ -173,6 +173,13 @@ func TestANewImageComesWithNewMachines(t *testing.T) {
 	value := set.Spec.Template.Spec.ProviderSpec.Value
 	value.Raw = bytes.Replace(value.Raw, []byte("ami-windows-2019"), []byte("ami-windows-2022"), 1)
 	l.must(l.Client.Update(t.Context(), set))
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "the new template to be known", &machinev1.MachineSet{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			known := &machinev1.MachineSet{}
+			err := reader.Get(ctx, client.ObjectKeyFromObject(set), known)
+			return err == nil && known.Status.ObservedGeneration >= set.Generation, err
+		})
+	})
 	node := l.nodeOf(first).Name
 	l.must(l.DeleteMachine(t.Context(), first))
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, first, node) })
