@@ -64,6 +64,20 @@ const (
 	// The way from the host to the cluster.
 	ReasonAPIServerUnreachable = "APIServerUnreachable" // the host cannot resolve or reach the API server's internal name
 
+	// Disruption of nodes in service: why a change waits.
+	ReasonPolicyPaused       = "DisruptionsPaused"         // the WindowsDisruptionPolicy, or its entry for the pool, is paused
+	ReasonPolicyInvalid      = "DisruptionPolicyInvalid"   // the WindowsDisruptionPolicy cannot be followed
+	ReasonOutsideWindow      = "OutsideMaintenanceWindow"  // no maintenance window is open
+	ReasonBudgetSpent        = "WaitingForTurn"            // as many nodes are unavailable as may be
+	ReasonCanarySoaking      = "CanarySoaking"             // the first node has the version, and must stay Ready for some time
+	ReasonCanaryFailed       = "CanaryFailed"              // the first node has failed with the version
+	ReasonStoppedOnFailure   = "StoppedOnFailure"          // a node has failed, and stopOnFailure is set
+	ReasonLastOfMachineSet   = "LastOfMachineSet"          // the last Machine of its MachineSet that works
+	ReasonAwaitsReplacement  = "AwaitsReplacement"         // the Machine is to be replaced by a new one
+	ReasonChangeFailed       = "ChangeFailed"              // the last change failed, and the node was brought back to what it was
+	ReasonChangeFailedForNow = "ChangeFailedNotRolledBack" // the last change failed, and so did, or was impossible, the way back
+	ReasonDrainTimedOut      = "DrainTimedOut"             // pods did not leave in time; the node takes pods again
+
 	// Progress and failure.
 	ReasonRebooting         = "Rebooting"
 	ReasonStepFailed        = "StepFailed"

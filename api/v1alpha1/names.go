@@ -40,6 +40,26 @@ const (
 	// AnnotationForgetHost on a WindowsInstance, set to "true", lets a removal go on without a host that is gone for good.
 	AnnotationForgetHost = "windowsmachineconfig.openshift.io/forget-host"
 
+	// AnnotationRebootRequired on a Node asks for a restart of its host, whatever its value. The operator drains the node, restarts the host,
+	// and takes the annotation away.
+	AnnotationRebootRequired = "windowsmachineconfig.openshift.io/reboot-required"
+	// AnnotationRetry on a WindowsInstance, when it is added or its value changes, has a change tried again that has failed. The operator takes
+	// it away.
+	AnnotationRetry = "windowsmachineconfig.openshift.io/retry"
+	// AnnotationUpgradeStrategy on a MachineSet is the UpgradeStrategy of its Machines.
+	AnnotationUpgradeStrategy = "windowsmachineconfig.openshift.io/upgrade-strategy"
+	// AnnotationExcludeDrain on a Machine leaves out the drain of its node; its value does not matter. It is the Machine API's.
+	AnnotationExcludeDrain = "machine.openshift.io/exclude-node-draining"
+
+	// AnnotationDesiredVersion and AnnotationUsername on a Node are those of operators before version 12, and so is LabelUpgrading.
+	AnnotationDesiredVersion = "windowsmachineconfig.openshift.io/desired-version"
+	AnnotationUsername       = "windowsmachineconfig.openshift.io/username"
+	// AnnotationTakenOverFrom on a Node is the version of the operator before version 12 that has configured its host, until this operator has.
+	// It tells such a host, which has nothing of ours yet, from one that another version of ours has configured.
+	AnnotationTakenOverFrom = "windowsmachineconfig.openshift.io/taken-over-from"
+	// LabelUpgrading on a Node is the lock of operators before version 12.
+	LabelUpgrading = "windowsmachineconfig.openshift.io/upgrading"
+
 	// AnnotationPodSubnet on a Node is the pod subnet that OVN-Kubernetes' hybrid overlay assigned.
 	AnnotationPodSubnet = "k8s.ovn.org/hybrid-overlay-node-subnet"
 

@@ -48,6 +48,11 @@ type WindowsInstanceSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DesiredStateReason string `json:"desiredStateReason,omitempty"`
+	// UpgradeStrategy is how the host comes to another version of the operator. Listed hosts, and Machines that no MachineSet would make
+	// again, are changed in place.
+	// +optional
+	// +kubebuilder:default=InPlace
+	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitempty"`
 	// Paused stops the operator from touching the host until it is false again.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
@@ -121,11 +126,57 @@ type WindowsInstanceStatus struct {
 	// PublicKeyHash identifies the SSH key that the host was configured with.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
+	// AwaitsVersion is the operator version that has found that the Machine is to be replaced for it, while UpToDate says AwaitsReplacement. To
+	// any other version that says nothing.
+	// +optional
+	AwaitsVersion string `json:"awaitsVersion,omitempty"`
+	// FailedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
+	// +optional
+	FailedChange *FailedChange `json:"failedChange,omitempty"`
+	// RequestedReboot is a restart that an administrator has asked for and that is under way.
+	// +optional
+	RequestedReboot *RequestedReboot `json:"requestedReboot,omitempty"`
 	// Conditions are Reachable, Supported, Prepared, Installed, Joined, NetworkReady, Ready and UpToDate.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FailedChange is an attempt to change a node in service that failed.
+type FailedChange struct {
+	// Cause is why the node was to be changed.
+	Cause DisruptionCause `json:"cause"`
+	// Version is the operator's that has tried it, and SpecDigest identifies the NodeSpec that the host was to be brought to. Another of
+	// either is tried at once.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// +optional
+	SpecDigest string `json:"specDigest,omitempty"`
+	// PreviousDigest identifies what the host was before, and is brought back to. Empty when there is no way back.
+	// +optional
+	PreviousDigest string `json:"previousDigest,omitempty"`
+	// Reason and Message say what went wrong.
+	Reason string `json:"reason"`
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Time is when it failed last, and Attempts how often.
+	Time     metav1.Time `json:"time"`
+	Attempts int32       `json:"attempts"`
+	// RolledBack is true when the host is again what it was before.
+	// +optional
+	RolledBack bool `json:"rolledBack,omitempty"`
+	// RetryAfter is when the operator tries it again by itself.
+	// +optional
+	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
+}
+
+// RequestedReboot is a restart that an administrator has asked for.
+type RequestedReboot struct {
+	// BootID is that of the boot which the restart is to end.
+	BootID string `json:"bootID"`
+	// StartedAt is when the host was told to restart first.
+	StartedAt metav1.Time `json:"startedAt"`
 }
 
 // StepStatus is a step in progress.
