@@ -1,0 +1,227 @@
+package disruption
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// disruptionID tells one disruption from any other.
+type disruptionID struct {
+	uid   types.UID
+	since int64
+}
+
+func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUID, d.Since.Unix()} }
+
+// book is the WindowsDisruptionPolicy as it was read for one decision, and as it is going to be written. What is written is refused by the
+// API server if anything was written since it was read.
+type book struct {
+	gate     *PolicyGate
+	policy   *v1alpha1.WindowsDisruptionPolicy
+	settings policy.DisruptionSettings
+	now      time.Time
+	// fresh is true while nothing was ever written into the status: what is being disturbed is to be found out.
+	fresh bool
+	// fleet and summary are nil until everything was read.
+	fleet   *fleet
+	summary *policy.DisruptionSummary
+	// read as it was, to see what differs.
+	before v1alpha1.WindowsDisruptionPolicyStatus
+	// failed are the disruptions that have not come back in time, with the reason in words.
+	failed []failedDisruption
+}
+
+type failedDisruption struct {
+	v1alpha1.Disruption
+	why string
+}
+
+// open reads the policy, or makes it.
+func (g *PolicyGate) open(ctx context.Context) (*book, error) {
+	object := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: v1alpha1.DisruptionPolicyName}}
+	err := g.Live.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if apierrors.IsNotFound(err) {
+		if err := g.Client.Create(ctx, object); err != nil {
+			return nil, fmt.Errorf("make WindowsDisruptionPolicy %s with its defaults: %w", object.Name, err)
+		}
+	} else if err != nil {
+		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", object.Name, err)
+	}
+	settings, _ := policy.ParseDisruptionPolicy(object.Spec) // what is wrong is among the settings
+	return &book{
+		gate: g, policy: object, settings: settings, now: g.Clock.Now(), fresh: fresh(object), before: *object.Status.DeepCopy(),
+	}, nil
+}
+
+func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
+
+// counting is the disruption of an instance that goes on; nil when there is none.
+func (b *book) counting(request policy.DisruptionRequest) *v1alpha1.Disruption {
+	for i := range b.policy.Status.Disruptions {
+		d := &b.policy.Status.Disruptions[i]
+		if d.InstanceUID == request.UID && b.now.Before(d.Since.Add(b.settings.FailureDeadline)) {
+			return d
+		}
+	}
+	return nil
+}
+
+// read reads everything else that a decision needs, and takes the disruptions off the list that have ended.
+func (b *book) read(ctx context.Context) error {
+	status := &b.policy.Status
+	var err error
+	if b.fleet, err = readFleet(ctx, b.gate.Live, b.gate.Namespace, b.settings, status.Disruptions); err != nil {
+		return err
+	}
+	if b.fresh {
+		status.Disruptions = b.restored()
+		if b.fleet, err = readFleet(ctx, b.gate.Live, b.gate.Namespace, b.settings, status.Disruptions); err != nil {
+			return err
+		}
+	}
+	b.fleet.Disruptions = slices.Clone(status.Disruptions)
+	var left []v1alpha1.Disruption
+	for _, d := range status.Disruptions {
+		ended, failed, why := policy.Ended(d, b.fleet.NodePool, b.settings, b.now)
+		if failed {
+			b.failed = append(b.failed, failedDisruption{d, why})
+		}
+		if !ended {
+			left = append(left, d)
+		}
+	}
+	status.Disruptions, b.fleet.Disruptions = left, slices.Clone(left)
+	return nil
+}
+
+// draft is the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
+func (b *book) draft(request policy.DisruptionRequest) (v1alpha1.Disruption, policy.Decision) {
+	instance := b.fleet.instance(request.Instance)
+	if instance == nil || instance.UID != request.UID {
+		return v1alpha1.Disruption{}, policy.Decision{
+			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance + " is not there any more, or is another one.",
+		}
+	}
+	entry := v1alpha1.Disruption{
+		Instance: instance.Name, InstanceUID: instance.UID, Node: b.fleet.nodeName(instance), Pool: b.fleet.pool(instance, b.settings),
+		Cause: request.Cause, Version: request.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
+	}
+	if request.Replaces {
+		machine := b.fleet.machines[instance.UID]
+		if machine == nil || going(machine) {
+			return v1alpha1.Disruption{}, machineGoes(request.Instance)
+		}
+		entry.Machine = machine.Name
+	}
+	return entry, policy.Decision{}
+}
+
+func machineGoes(instance string) policy.Decision {
+	return policy.Decision{
+		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance + " is gone, or is being deleted already.",
+	}
+}
+
+// enter puts a disruption on the list, in the place of an earlier one of the same instance.
+func (b *book) enter(entry v1alpha1.Disruption) {
+	list := slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool { return d.Instance == entry.Instance })
+	b.policy.Status.Disruptions = append(list, entry)
+}
+
+// remove takes a disruption off the list.
+func (b *book) remove(entry v1alpha1.Disruption) {
+	b.policy.Status.Disruptions = slices.DeleteFunc(slices.Clone(b.policy.Status.Disruptions), func(d v1alpha1.Disruption) bool { return d.Instance == entry.Instance })
+}
+
+// write writes the status if it differs from what was read, and tells what has happened.
+func (b *book) write(ctx context.Context) error {
+	if b.fleet != nil {
+		b.summarize()
+	}
+	if !reflect.DeepEqual(b.before, b.policy.Status) {
+		if err := b.gate.Client.Status().Update(ctx, b.policy); err != nil {
+			return fmt.Errorf("write the status of WindowsDisruptionPolicy %s: %w", b.policy.Name, err)
+		}
+	}
+	b.gate.memory.keep(b.policy)
+	if b.fleet != nil {
+		b.tell()
+	}
+	return nil
+}
+
+// summarize brings the status to what was read.
+func (b *book) summarize() {
+	pool := b.fleet.NodePool
+	pool.Disruptions = b.policy.Status.Disruptions
+	summary := policy.SummarizeDisruptions(pool, b.settings, b.gate.Version, b.now)
+	b.summary = &summary
+	status := &b.policy.Status
+	status.ObservedGeneration = b.policy.Generation
+	status.Summary, status.Nodes, status.Updated, status.Failed = shortened(summary.Text, longestMessage), summary.Nodes, summary.Updated, summary.Failed
+
+	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "The policy can be followed."}
+	if b.settings.Invalid != "" {
+		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonPolicyInvalid
+		valid.Message = "Until it is mended, no node is disturbed but to repair it or to take its host out: " + b.settings.Invalid
+	}
+	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, Message: summary.Text}
+	if len(status.Disruptions) > 0 || summary.Updated < summary.Nodes {
+		progressing.Status, progressing.Reason = metav1.ConditionTrue, v1alpha1.ReasonInProgress
+	}
+	stopped := metav1.Condition{
+		Type: v1alpha1.ConditionStopped, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, Message: "Nothing waits for an administrator.",
+	}
+	if summary.Stopped {
+		stopped.Status, stopped.Reason, stopped.Message = metav1.ConditionTrue, summary.Reason, summary.Message
+	}
+	for _, condition := range []metav1.Condition{valid, progressing, stopped} {
+		condition.Message = shortened(condition.Message, longestMessage)
+		condition.ObservedGeneration, condition.LastTransitionTime = b.policy.Generation, metav1.NewTime(b.now)
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+}
+
+// tell says, once of each, what an administrator has to know.
+func (b *book) tell() {
+	g := b.gate
+	told := map[disruptionID]bool{}
+	for _, failed := range b.failed {
+		id := idOf(failed.Disruption)
+		told[id] = true
+		if g.toldFailed[id] {
+			continue
+		}
+		disruptionsFailed.WithLabelValues(string(failed.Cause)).Inc()
+		for _, e := range disruptionFailed(b.policy, b.fleet.instance(failed.Instance), failed) {
+			g.emit(e)
+		}
+	}
+	g.toldFailed = told
+	for _, turned := range []struct {
+		condition string
+		to        metav1.ConditionStatus
+		event     func(*v1alpha1.WindowsDisruptionPolicy, string) disruptionEvent
+	}{
+		{v1alpha1.ConditionValid, metav1.ConditionFalse, policyInvalid},
+		{v1alpha1.ConditionStopped, metav1.ConditionTrue, disruptionsStopped},
+	} {
+		now := meta.FindStatusCondition(b.policy.Status.Conditions, turned.condition)
+		before := meta.FindStatusCondition(b.before.Conditions, turned.condition)
+		if now.Status == turned.to && (before == nil || before.Status != now.Status || before.Reason != now.Reason || before.Message != now.Message) {
+			g.emit(turned.event(b.policy, now.Message))
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package disruption
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies/status,verbs=update
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
+
+const (
+	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server may be another.
+	rereadInterval = 10 * time.Minute
+	// runningInterval is that while nodes are being disturbed, and all others may be waiting for one of them.
+	runningInterval = 30 * time.Second
+)
+
+// Reconciler keeps the WindowsDisruptionPolicy: it is there, its status says how far the nodes are, and what has ended is taken off it.
+type Reconciler struct {
+	// Gate is the one that this process has.
+	Gate *PolicyGate
+	// Conditions tells OLM whether the operator may be replaced.
+	Conditions *operatorcondition.Writer
+	// ServerVersion asks the API server for its version, such as v1.34.2.
+	ServerVersion func(ctx context.Context) (string, error)
+	Clock         clock.WithTicker
+
+	// adopted is true once the disruptions of earlier processes are this one's.
+	adopted bool
+	// upgradeable is what OLM was told last.
+	upgradeable metav1.Condition
+	// took is how long the last look took, in nanoseconds.
+	took atomic.Int64
+	// controller may be given more to watch while it runs.
+	controller controller.Controller
+}
+
+// Reconcile looks at everything once, and writes what differs.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	begun := r.Clock.Now()
+	book, err := r.Gate.review(ctx, !r.adopted)
+	r.took.Store(int64(r.Clock.Since(begun)))
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return ctrl.Result{}, nil // nothing is made any more in a namespace that goes
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.adopted = true
+	pool := book.fleet.NodePool
+	pool.Disruptions = book.policy.Status.Disruptions
+	count(book)
+	if err := r.tellOLM(ctx, book, pool); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: nextLook(book)}, nil
+}
+
+// review brings the status of the policy to what the API server has otherwise. With adopt, this process takes over what others have.
+func (g *PolicyGate) review(ctx context.Context, adopt bool) (reviewed *book, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err = retry.OnError(conflictBackoff, overtaken, func() error {
+		book, err := g.open(ctx)
+		if err != nil {
+			return err
+		}
+		if err := book.read(ctx); err != nil {
+			return err
+		}
+		for i := range book.policy.Status.Disruptions {
+			if adopt {
+				book.policy.Status.Disruptions[i].Operator = g.Operator
+			}
+		}
+		reviewed = book
+		return book.write(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("keep WindowsDisruptionPolicy %s: %w", v1alpha1.DisruptionPolicyName, err)
+	}
+	return reviewed, nil
+}
+
+// count sets the metrics that say how it is.
+func count(b *book) {
+	status := b.policy.Status
+	nodesDisrupted.Set(float64(len(status.Disruptions) - stillFailed(b)))
+	nodesOutdated.Set(float64(status.Nodes - status.Updated))
+	stopped := 0.0
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStopped) {
+		stopped = 1
+	}
+	upgradeStopped.Set(stopped)
+}
+
+// stillFailed counts the disruptions on the list that have failed.
+func stillFailed(b *book) (n int) {
+	for _, d := range b.policy.Status.Disruptions {
+		for _, failed := range b.failed {
+			if idOf(failed.Disruption) == idOf(d) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// nextLook is when time alone may change what there is to be said.
+func nextLook(b *book) time.Duration {
+	after := rereadInterval
+	if len(b.policy.Status.Disruptions) > stillFailed(b) {
+		after = runningInterval
+	}
+	if b.summary.After > 0 {
+		after = min(after, b.summary.After)
+	}
+	for _, d := range b.policy.Status.Disruptions {
+		if left := d.Since.Add(b.settings.FailureDeadline).Sub(b.now); left > 0 {
+			after = min(after, left)
+		}
+	}
+	return max(after, time.Second)
+}
+
+// tellOLM says whether the operator may be replaced, when that has changed.
+func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool policy.NodePool) error {
+	server, err := r.ServerVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must fit: %w", err)
+	}
+	var kubelets []policy.NodeKubelet
+	for _, node := range b.fleet.nodes {
+		kubelets = append(kubelets, policy.NodeKubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
+	}
+	decision := policy.Upgradeable(pool, b.settings, kubelets, server, b.now)
+	condition := metav1.Condition{
+		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason, v1alpha1.ReasonSucceeded), Message: decision.Message,
+	}
+	if !decision.Allowed {
+		condition.Status = metav1.ConditionFalse
+	}
+	if condition == r.upgradeable {
+		return nil
+	}
+	if err := r.Conditions.Set(ctx, condition); err != nil {
+		return err
+	}
+	r.upgradeable = condition
+	return nil
+}

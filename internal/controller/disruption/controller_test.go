@@ -1,0 +1,283 @@
+package disruption_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+func (w *world) condition(name string) metav1.Condition {
+	w.t.Helper()
+	found := meta.FindStatusCondition(w.policy().Status.Conditions, name)
+	if found == nil {
+		w.t.Fatalf("the policy has no condition %s", name)
+	}
+	return *found
+}
+
+func TestThePolicyIsKept(t *testing.T) {
+	shared := newWorld(t)
+	t.Run("one is made where an administrator has made none, and made again when it is deleted", func(t *testing.T) {
+		w := shared.sub(t)
+		w.host("byoh-1", version)
+		w.start("one", true)
+		for range 2 {
+			var made *v1alpha1.WindowsDisruptionPolicy
+			w.await("a policy with a status", func(ctx context.Context) (bool, error) {
+				made = &v1alpha1.WindowsDisruptionPolicy{}
+				err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
+				return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
+			})
+			if s := made.Spec; s.MaxUnavailable.IntValue() != 1 || s.FailureDeadline.Duration != policy.DefaultFailureDeadline || s.UpgradeStrategy != v1alpha1.UpgradeReplace {
+				t.Errorf("its spec is %+v", s)
+			}
+			if s := made.Status; s.Nodes != 1 || s.Updated != 1 || s.Summary == "" {
+				t.Errorf("its status is %+v", s)
+			}
+			w.check(w.admin.Delete(t.Context(), made))
+		}
+	})
+	t.Run("a cluster without any host has one, too", func(t *testing.T) {
+		w := shared.sub(t)
+		w.start("one", true)
+		w.await("a policy", func(ctx context.Context) (bool, error) {
+			made := &v1alpha1.WindowsDisruptionPolicy{}
+			err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
+			return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
+		})
+	})
+	t.Run("one that is being deleted is not made again before it is gone, and is kept until then", func(t *testing.T) {
+		w := shared.sub(t)
+		host := w.host("byoh-1", before)
+		p := w.start("one", false)
+		p.reconcile()
+		held := w.policy()
+		held.Finalizers = []string{"example.com/held"}
+		w.check(w.admin.Update(t.Context(), held))
+		w.check(w.admin.Delete(t.Context(), held))
+		p.acquire(host, v1alpha1.CauseConfiguration)
+		p.reconcile()
+		present := w.policy()
+		if present.UID != held.UID || len(present.Status.Disruptions) != 1 {
+			t.Errorf("it is %+v", present)
+		}
+		present.Finalizers = nil
+		w.check(w.admin.Update(t.Context(), present))
+		p.reconcile()
+		if again := w.policy(); again.UID == held.UID || len(again.Status.Disruptions) != 1 {
+			t.Errorf("it is %+v", again)
+		}
+	})
+	t.Run("what goes on is found again by an operator that remembers nothing", func(t *testing.T) {
+		w := shared.sub(t)
+		drained, changed := w.host("byoh-1", before), w.host("byoh-2", version)
+		w.host("byoh-3", before)
+		w.node(drained.Name, func(n *corev1.Node) {
+			n.Spec.Unschedulable, n.Annotations[v1alpha1.AnnotationCordoned] = true, "true"
+		})
+		set := w.set("workers", 2)
+		deleted := w.machine(set, "machine-1", before)
+		w.machine(set, "machine-2", before)
+		w.deleteMachine(deleted)
+		p := w.start("one", false)
+		if decision := p.acquire(changed, v1alpha1.CauseConfiguration); decision.Allowed {
+			t.Error("the budget is passed before the list is made again")
+		}
+		p.reconcile()
+		listed := w.policy().Status.Disruptions
+		if len(listed) != 2 {
+			t.Fatalf("%+v", listed)
+		}
+		slices.SortFunc(listed, func(a, b v1alpha1.Disruption) int { return strings.Compare(a.Instance, b.Instance) })
+		for i, want := range []v1alpha1.Disruption{
+			{Instance: drained.Name, InstanceUID: drained.UID, Node: drained.Name, Pool: policy.HostsPool, Cause: v1alpha1.CauseUpgrade, Version: version},
+			{Instance: deleted.Name, InstanceUID: deleted.UID, Node: deleted.Name, Pool: "MachineSet/workers", Cause: v1alpha1.CauseUpgrade, Version: version, Machine: deleted.Name},
+		} {
+			want.Operator, want.Since = "one", listed[i].Since
+			if listed[i] != want {
+				t.Errorf("%+v, want %+v", listed[i], want)
+			}
+		}
+		p.release(drained)
+		if got := w.disrupted(); !slices.Equal(got, []string{deleted.Name}) {
+			t.Errorf("%q are listed", got)
+		}
+	})
+	t.Run("an operator that starts has what an earlier one had, and that of instances that are gone ends", func(t *testing.T) {
+		w := shared.sub(t)
+		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable.IntVal = 2 })
+		host, gone := w.host("byoh-1", before), w.host("byoh-2", before)
+		first := w.start("first", false)
+		for _, instance := range []*v1alpha1.WindowsInstance{host, gone} {
+			if decision := first.acquire(instance, v1alpha1.CauseConfiguration); !decision.Allowed {
+				t.Fatalf("%+v", decision)
+			}
+		}
+		w.check(w.admin.Delete(t.Context(), gone))
+		second := w.start("second", false)
+		second.reconcile()
+		if left := w.policy().Status.Disruptions; len(left) != 1 || left[0].Instance != host.Name || left[0].Operator != "second" {
+			t.Errorf("%+v", left)
+		}
+		if found := second.events("DisruptionFailed"); len(found) != 0 {
+			t.Errorf("events %q", found)
+		}
+		first.reconcile()
+		second.release(host)
+		first.release(host)
+	})
+	t.Run("one that cannot be followed lets repairs and removals through and nothing else, and says what is wrong", func(t *testing.T) {
+		w := shared.sub(t)
+		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) {
+			s.MaintenanceWindows = []v1alpha1.MaintenanceWindow{{Schedule: "every other day", Duration: metav1.Duration{Duration: time.Hour}}}
+		})
+		host := w.host("byoh-1", before)
+		p := w.start("one", false)
+		p.reconcile()
+		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionFalse || valid.Reason != v1alpha1.ReasonPolicyInvalid || !strings.Contains(valid.Message, "every other day") {
+			t.Errorf("%+v", valid)
+		}
+		if stopped := w.condition(v1alpha1.ConditionStopped); stopped.Status != metav1.ConditionTrue || metric(t, "wmco_upgrade_stopped") != 1 {
+			t.Errorf("%+v", stopped)
+		}
+		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration, v1alpha1.CauseReboot, v1alpha1.CauseKeyChange} {
+			if decision := p.acquire(host, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonPolicyInvalid {
+				t.Errorf("%s: %+v", cause, decision)
+			}
+		}
+		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseRepair, v1alpha1.CauseRemoval} {
+			if decision := p.acquire(host, cause); !decision.Allowed {
+				t.Errorf("%s: %+v", cause, decision)
+			}
+			p.release(host)
+		}
+		if settings, err := p.Settings(t.Context()); err != nil || settings.DrainTimeout != policy.DefaultDrainTimeout {
+			t.Errorf("%+v, %v", settings, err)
+		}
+		p.reconcile()
+		if found := p.events(v1alpha1.ReasonPolicyInvalid); len(found) != 1 {
+			t.Errorf("events %q", found)
+		}
+		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaintenanceWindows = nil })
+		p.reconcile()
+		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionTrue || metric(t, "wmco_upgrade_stopped") != 0 {
+			t.Errorf("%+v", valid)
+		}
+		if decision := p.acquire(host, v1alpha1.CauseUpgrade); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+	})
+	t.Run("in a namespace that goes nothing is made, and nothing fails", func(t *testing.T) {
+		w := shared.sub(t)
+		p := w.start("one", false)
+		p.refuse = apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("windowsdisruptionpolicies").GroupResource(), "cluster", nil)
+		p.refuse.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		p.reconcile()
+	})
+}
+
+func TestDisruptionsThatFail(t *testing.T) {
+	w := newWorld(t).sub(t)
+	host, other := w.host("byoh-1", before), w.host("byoh-2", version)
+	p := w.start("one", false)
+	counted, failed := metric(t, "wmco_disruptions_total"), metric(t, "wmco_disruptions_failed_total")
+	p.acquire(host, v1alpha1.CauseUpgrade)
+	w.report(host.Name, false, "v1.35.1")
+	if result := p.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > policy.DefaultFailureDeadline {
+		t.Errorf("%+v", result)
+	}
+	if got := metric(t, "wmco_nodes_disrupted"); got != 1 {
+		t.Errorf("%v nodes are disturbed", got)
+	}
+	if got := metric(t, "wmco_nodes_outdated"); got != 1 {
+		t.Errorf("%v nodes are outdated", got)
+	}
+	w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline))
+	for range 3 {
+		p.reconcile()
+	}
+	if found := p.events("DisruptionFailed"); len(found) != 2 { // on the policy and on the instance
+		t.Errorf("events %q", found)
+	}
+	if got := metric(t, "wmco_disruptions_total") - counted; got != 1 {
+		t.Errorf("%v were counted", got)
+	}
+	if got := metric(t, "wmco_disruptions_failed_total") - failed; got != 1 {
+		t.Errorf("%v failures were counted", got)
+	}
+	if got := metric(t, "wmco_nodes_disrupted"); got != 0 {
+		t.Errorf("%v nodes are disturbed", got)
+	}
+	if status := w.policy().Status; status.Failed != 1 {
+		t.Errorf("%+v", status)
+	}
+	if decision := p.acquire(other, v1alpha1.CauseConfiguration); !decision.Allowed {
+		t.Errorf("a failed node holds up another one: %+v", decision)
+	}
+}
+
+func TestIdleIsSilent(t *testing.T) {
+	w := newWorld(t).sub(t)
+	set := w.set("workers", 1)
+	w.host("byoh-1", version)
+	w.host("byoh-2", before)
+	w.machine(set, "machine-1", version)
+	p := w.start("one", false)
+	p.reconcile()
+	written, writes := w.policy(), p.writes.Load()
+	for range 5 {
+		if result := p.reconcile(); result.RequeueAfter < time.Minute {
+			t.Errorf("%+v", result)
+		}
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	}
+	if p.writes.Load() != writes || w.policy().ResourceVersion != written.ResourceVersion {
+		t.Errorf("%d writes; it was %+v, and is %+v", p.writes.Load()-writes, written.Status, w.policy().Status)
+	}
+}
+
+func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
+	w := newWorld(t).sub(t)
+	object := &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: condition}}
+	w.check(w.admin.Create(t.Context(), object))
+	host := w.host("byoh-1", version)
+	p := w.start("one", false)
+	p.reconciler.Conditions = operatorcondition.NewWriter(p.mgr.GetClient(), p.mgr.GetAPIReader(), namespace, condition)
+	expect := func(when string, status metav1.ConditionStatus, reason string) {
+		t.Helper()
+		p.reconcile()
+		w.check(w.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		got := meta.FindStatusCondition(object.Spec.Conditions, operatorsv2.Upgradeable)
+		if got == nil || got.Status != status || got.Reason != reason || got.Message == "" {
+			t.Errorf("%s it is %+v", when, got)
+		}
+	}
+	expect("at rest", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	p.acquire(host, v1alpha1.CauseConfiguration)
+	expect("while a node is disturbed", metav1.ConditionFalse, policy.ReasonDisruptionRunning)
+	w.report(host.Name, false, "v1.35.1")
+	w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline))
+	expect("when that has failed", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	w.report(host.Name, true, "v1.32.0")
+	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse, policy.ReasonKubeletsTooOld)
+	w.report(host.Name, true, "v1.35.1")
+	expect("with one that it does", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	writes := p.writes.Load()
+	p.reconcile()
+	if p.writes.Load() != writes {
+		t.Errorf("%d writes when nothing differs", p.writes.Load()-writes)
+	}
+}

@@ -1,0 +1,71 @@
+package disruption
+
+import (
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
+// longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status for too much.
+const longestMessage = 4096
+
+// disruptionEvent is one Kubernetes event, made by the constructors below and nowhere else.
+type disruptionEvent struct {
+	regarding, related        runtime.Object
+	eventType, reason, action string
+	message                   string
+}
+
+func (g *PolicyGate) emit(e disruptionEvent) {
+	if reflect.ValueOf(e.regarding).IsNil() {
+		return
+	}
+	if e.related != nil && reflect.ValueOf(e.related).IsNil() {
+		e.related = nil
+	}
+	g.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", shortened(e.message, longestNote))
+}
+
+func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance, d v1alpha1.Disruption) disruptionEvent {
+	what := "Node " + d.Node + " is disturbed now"
+	if d.Machine != "" {
+		what = "Machine " + d.Machine + " is replaced now"
+	}
+	return disruptionEvent{instance, p, corev1.EventTypeNormal, "DisruptionStarted", "Disrupt", fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, d.Cause)}
+}
+
+// disruptionFailed tells of it twice: to who looks at the policy, and to who looks at the instance.
+func disruptionFailed(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance, d failedDisruption) []disruptionEvent {
+	return []disruptionEvent{
+		{p, instance, corev1.EventTypeWarning, "DisruptionFailed", "Disrupt", d.why},
+		{instance, p, corev1.EventTypeWarning, "DisruptionFailed", "Disrupt", d.why},
+	}
+}
+
+func policyInvalid(p *v1alpha1.WindowsDisruptionPolicy, why string) disruptionEvent {
+	return disruptionEvent{p, nil, corev1.EventTypeWarning, v1alpha1.ReasonPolicyInvalid, "ReadPolicy", why}
+}
+
+func disruptionsStopped(p *v1alpha1.WindowsDisruptionPolicy, why string) disruptionEvent {
+	return disruptionEvent{p, nil, corev1.EventTypeWarning, "DisruptionsStopped", "Disrupt", why}
+}
+
+// shortened cuts a text that has more than so many bytes, at the boundary of a character.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const more = "…"
+	cut := most - len(more)
+	for cut > 0 && text[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + more
+}

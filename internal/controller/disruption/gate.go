@@ -1,0 +1,262 @@
+// Package disruption is the one gate that every disturbance of a Windows node passes, whatever its cause.
+package disruption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status of the
+// WindowsDisruptionPolicy before it tells it, so that of two decisions at the same time one is made anew.
+type Gate interface {
+	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at once, as far as
+	// policy.GoesOn, and this process has it from then on.
+	Acquire(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error)
+	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes nothing, and asks the
+	// API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
+	Release(ctx context.Context, instance string) error
+	// Holds tells, from memory, whether the node of the instance is being disturbed in place, by whatever process.
+	Holds(ctx context.Context, instance string) (bool, error)
+	// Settings are those that are in force. What an administrator has written that cannot be followed has its default.
+	Settings(ctx context.Context) (policy.DisruptionSettings, error)
+}
+
+// refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes that wait for their
+// turn, one has the whole cluster read. A node is never let through on what was read for another one.
+const refusalLife = 5 * time.Second
+
+// conflictBackoff is how a decision is made anew whose write another has overtaken.
+var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: time.Second}
+
+// Options are what a gate is made of.
+type Options struct {
+	// Client reads what is in memory, and writes.
+	Client client.Client
+	// Live reads the API server.
+	Live client.Reader
+	// Namespace is the operator's own.
+	Namespace string
+	// Version is the operator's.
+	Version string
+	// Operator tells this process from any other.
+	Operator string
+	Events   events.EventRecorder
+	Clock    clock.PassiveClock
+}
+
+// PolicyGate is a Gate that keeps to the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of processes may have one.
+type PolicyGate struct {
+	Options
+	memory memory
+
+	// mu lets this process make one decision at a time: it would only overtake itself.
+	mu sync.Mutex
+	// refused is what the last refusal was made of.
+	refused refusal
+	// toldFailed are the disruptions of which it was told that they have failed.
+	toldFailed map[disruptionID]bool
+}
+
+var _ Gate = (*PolicyGate)(nil)
+
+// refusal is a state of the world in which something was refused.
+type refusal struct {
+	pool            policy.NodePool
+	settings        policy.DisruptionSettings
+	resourceVersion string
+	at              time.Time
+}
+
+// NewGate makes a gate.
+func NewGate(o Options) *PolicyGate {
+	return &PolicyGate{Options: o, memory: memory{client: o.Client, namespace: o.Namespace}, toldFailed: map[disruptionID]bool{}}
+}
+
+// Acquire implements Gate.
+func (g *PolicyGate) Acquire(ctx context.Context, request policy.DisruptionRequest) (decision policy.DisruptionDecision, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if decision, refused := g.refuse(ctx, request); refused {
+		return decision, nil
+	}
+	err = retry.OnError(conflictBackoff, overtaken, func() error {
+		decision, err = g.decide(ctx, request)
+		return err
+	})
+	if err != nil {
+		return policy.DisruptionDecision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w", request.Instance, err)
+	}
+	return decision, nil
+}
+
+// overtaken tells whether a write came too late: the object was written, deleted or made by another.
+func overtaken(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+}
+
+// refuse answers from the last refusal.
+func (g *PolicyGate) refuse(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, bool) {
+	now := g.Clock.Now()
+	if age := now.Sub(g.refused.at); age < 0 || age >= refusalLife {
+		return policy.DisruptionDecision{}, false
+	}
+	known, err := g.memory.latest(ctx)
+	if err != nil || known == nil || known.ResourceVersion != g.refused.resourceVersion {
+		return policy.DisruptionDecision{}, false
+	}
+	decision := policy.MayDisrupt(g.refused.pool, request, g.refused.settings, now)
+	return decision, !decision.Allowed
+}
+
+// decide decides once, and writes what it has allowed.
+func (g *PolicyGate) decide(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error) {
+	book, err := g.open(ctx)
+	if err != nil {
+		return policy.DisruptionDecision{}, err
+	}
+	own := book.counting(request)
+	if own != nil && (own.Machine != "") == request.Replaces && policy.GoesOn(*own, request) {
+		return policy.DisruptionDecision{Decision: policy.Decision{Allowed: true}}, g.takeOver(ctx, book, own, request)
+	}
+	if own != nil && !request.Replaces {
+		// Its entry stands for the Machine that is missed, and stays.
+		if going, err := g.machineGoing(ctx, own.Machine); err != nil || going {
+			return policy.DisruptionDecision{Decision: machineGoes(request.Instance)}, err
+		}
+	}
+	if own != nil {
+		book.remove(*own) // what it was not begun for is decided on anew
+	}
+	if err := book.read(ctx); err != nil {
+		return policy.DisruptionDecision{}, err
+	}
+	entry, refused := book.draft(request)
+	if refused.Reason != "" {
+		return policy.DisruptionDecision{Decision: refused}, nil
+	}
+	decision := policy.MayDisrupt(book.fleet.NodePool, request, book.settings, book.now)
+	if !decision.Allowed {
+		if own == nil {
+			g.refused = refusal{pool: book.fleet.NodePool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
+		}
+		return decision, nil
+	}
+	book.enter(entry)
+	if err := book.write(ctx); err != nil {
+		return policy.DisruptionDecision{}, err
+	}
+	disruptionsStarted.WithLabelValues(string(entry.Cause)).Inc()
+	g.emit(started(book.policy, book.fleet.instance(entry.Instance), entry))
+	return decision, nil
+}
+
+// takeOver makes a disruption that goes on one of this process, and of the version that it is for now.
+func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption, request policy.DisruptionRequest) error {
+	after := *own
+	after.Operator = g.Operator
+	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on the way.
+	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version && request.Cause != v1alpha1.CauseRemoval
+	if request.Cause != v1alpha1.CauseRepair && !upgraded {
+		after.Cause, after.Version = request.Cause, request.Version
+	}
+	if after == *own {
+		return nil
+	}
+	*own = after
+	return book.write(ctx)
+}
+
+// Release implements Gate.
+func (g *PolicyGate) Release(ctx context.Context, instance string) error {
+	ours := func(d v1alpha1.Disruption) bool { return d.Instance == instance && d.Operator == g.Operator }
+	known, err := g.memory.latest(ctx)
+	if err != nil {
+		return err
+	}
+	if known == nil || !slices.ContainsFunc(known.Status.Disruptions, ours) {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err = retry.OnError(conflictBackoff, overtaken, func() error {
+		book, err := g.open(ctx)
+		if err != nil {
+			return err
+		}
+		if book.fresh {
+			if err := book.read(ctx); err != nil {
+				return err
+			}
+		}
+		i := slices.IndexFunc(book.policy.Status.Disruptions, ours)
+		if i < 0 {
+			g.memory.keep(book.policy)
+			return nil
+		}
+		entry := book.policy.Status.Disruptions[i]
+		if going, err := g.machineGoing(ctx, entry.Machine); err != nil || going {
+			return err
+		}
+		book.remove(entry)
+		return book.write(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("note that the node of WindowsInstance %s is disturbed no more: %w", instance, err)
+	}
+	return nil
+}
+
+// machineGoing tells whether a Machine is gone or being deleted; false for no Machine.
+func (g *PolicyGate) machineGoing(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	machine := &machinev1beta1.Machine{}
+	err := g.Live.Get(ctx, types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: name}, machine)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Machine %s: %w", name, err)
+	}
+	return going(machine), nil
+}
+
+// Holds implements Gate.
+func (g *PolicyGate) Holds(ctx context.Context, instance string) (bool, error) {
+	known, err := g.memory.latest(ctx)
+	if err != nil || known == nil {
+		return false, err
+	}
+	return slices.ContainsFunc(known.Status.Disruptions, func(d v1alpha1.Disruption) bool {
+		return d.Instance == instance && d.Machine == ""
+	}), nil
+}
+
+// Settings implements Gate.
+func (g *PolicyGate) Settings(ctx context.Context) (policy.DisruptionSettings, error) {
+	known, err := g.memory.latest(ctx)
+	if err != nil {
+		return policy.DisruptionSettings{}, err
+	}
+	if known == nil {
+		known = &v1alpha1.WindowsDisruptionPolicy{}
+	}
+	settings, _ := policy.ParseDisruptionPolicy(known.Spec) // the condition Valid tells of what is wrong
+	return settings, nil
+}

@@ -1,0 +1,320 @@
+package disruption_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+//
+func TestTwoOperatorsAtTheSameTimeKeepTheBudget(t *testing.T) {
+	w := newWorld(t).sub(t)
+	set := w.set("workers", 3)
+	candidates := []*v1alpha1.WindowsInstance{
+		w.host("byoh-1", before), w.host("byoh-2", before), w.host("byoh-3", before),
+		w.machine(set, "machine-1", before), w.machine(set, "machine-2", before), w.machine(set, "machine-3", before),
+	}
+	operators := []*process{w.start("one", false), w.start("two", false)}
+
+	budget, most := 1, 0
+	var mu sync.Mutex
+	ctx, cancel := context.WithCancel(t.Context())
+	seen, err := w.admin.Watch(ctx, &v1alpha1.WindowsDisruptionPolicyList{}, client.InNamespace(namespace))
+	w.check(err)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for e := range seen.ResultChan() {
+			if p, ok := e.Object.(*v1alpha1.WindowsDisruptionPolicy); ok {
+				mu.Lock()
+				most = max(most, len(p.Status.Disruptions))
+				if len(p.Status.Disruptions) > 2 {
+					t.Errorf("%d nodes are disturbed: %+v", len(p.Status.Disruptions), p.Status.Disruptions)
+				}
+				mu.Unlock()
+			}
+		}
+	}()
+
+	for round := range 50 {
+		if round == 25 {
+			budget = 2
+			w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(2)) })
+			w.await("both know the new budget", func(ctx context.Context) (bool, error) {
+				one, err := operators[0].Settings(ctx)
+				two, err2 := operators[1].Settings(ctx)
+				return one.MaxUnavailable.Number == 2 && two.MaxUnavailable.Number == 2, errors.Join(err, err2)
+			})
+		}
+		var group sync.WaitGroup
+		var allowed []string
+		for i, candidate := range candidates {
+			for _, operator := range operators[:1+(i+round)%2] {
+				group.Go(func() {
+					decision, err := operator.Acquire(t.Context(), policy.DisruptionRequest{
+						Instance: candidate.Name, UID: candidate.UID, Cause: v1alpha1.CauseConfiguration, Version: version,
+					})
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						t.Error(err)
+					}
+					if decision.Allowed && !slices.Contains(allowed, candidate.Name) {
+						allowed = append(allowed, candidate.Name)
+					}
+				})
+			}
+		}
+		group.Wait()
+		if listed := w.disrupted(); len(listed) != budget || len(allowed) != budget {
+			t.Fatalf("round %d: %q were allowed, %q are listed, and %d may be disturbed", round, allowed, listed, budget)
+		}
+		for _, candidate := range candidates {
+			for _, operator := range operators {
+				group.Go(func() {
+					if err := operator.Release(t.Context(), candidate.Name); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		group.Wait()
+		w.await("all released", func(context.Context) (bool, error) {
+			for _, candidate := range candidates {
+				for _, operator := range operators {
+					operator.release(candidate)
+				}
+			}
+			return len(w.disrupted()) == 0, nil
+		})
+	}
+	cancel()
+	<-watched
+	if most != 2 {
+		t.Errorf("at most %d were disturbed", most)
+	}
+}
+
+func TestGate(t *testing.T) {
+	shared := newWorld(t)
+	t.Run("an operator that starts takes over what another one has begun, and that one ends it no more", func(t *testing.T) {
+		w := shared.sub(t)
+		host, other := w.host("byoh-1", before), w.host("byoh-2", before)
+		first := w.start("first", false)
+		if decision := first.acquire(host, v1alpha1.CauseUpgrade); !decision.Allowed {
+			t.Fatalf("%+v", decision)
+		}
+		begun := w.policy().Status.Disruptions[0]
+		second := w.start("second", false)
+		if held, err := second.Holds(t.Context(), host.Name); err != nil || !held {
+			t.Errorf("the second does not know of it: %v", err)
+		}
+		second.release(host) // it is not the second's
+		if decision := second.acquire(other, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != v1alpha1.ReasonBudgetSpent {
+			t.Errorf("%+v", decision)
+		}
+		if decision := second.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+		taken := w.policy().Status.Disruptions[0]
+		begun.Operator = "second"
+		if taken != begun {
+			t.Errorf("it is %+v, want %+v", taken, begun)
+		}
+		first.release(host)
+		if listed := w.disrupted(); len(listed) != 1 {
+			t.Errorf("%q are listed after the first has tried to end it", listed)
+		}
+		second.release(host)
+		if listed := w.disrupted(); len(listed) != 0 {
+			t.Errorf("%q are listed", listed)
+		}
+	})
+	t.Run("asking again for what goes on writes nothing", func(t *testing.T) {
+		w := shared.sub(t)
+		host := w.host("byoh-1", before)
+		p := w.start("one", false)
+		p.acquire(host, v1alpha1.CauseUpgrade)
+		writes := p.writes.Load()
+		for range 3 {
+			if decision := p.acquire(host, v1alpha1.CauseUpgrade); !decision.Allowed {
+				t.Errorf("%+v", decision)
+			}
+		}
+		if p.writes.Load() != writes {
+			t.Errorf("%d writes", p.writes.Load()-writes)
+		}
+	})
+	t.Run("with nothing to release the API server is asked nothing", func(t *testing.T) {
+		w := shared.sub(t)
+		host, other := w.host("byoh-1", before), w.host("byoh-2", before)
+		p := w.start("one", false)
+		requests := p.requests.Load()
+		p.release(host) // there is no policy yet
+		if p.requests.Load() != requests {
+			t.Errorf("%d requests without a policy", p.requests.Load()-requests)
+		}
+		p.acquire(other, v1alpha1.CauseUpgrade)
+		requests = p.requests.Load()
+		p.release(host)
+		if held, err := p.Holds(t.Context(), host.Name); err != nil || held {
+			t.Errorf("held: %t, %v", held, err)
+		}
+		if _, err := p.Settings(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if p.requests.Load() != requests {
+			t.Errorf("%d requests", p.requests.Load()-requests)
+		}
+	})
+	t.Run("many that wait do not have the cluster read for each of them, and none of them waits longer for that", func(t *testing.T) {
+		w := shared.sub(t)
+		host, second, third := w.host("byoh-1", before), w.host("byoh-2", before), w.host("byoh-3", before)
+		p := w.start("one", false)
+		p.acquire(host, v1alpha1.CauseUpgrade)
+		p.acquire(second, v1alpha1.CauseUpgrade)
+		requests := p.requests.Load()
+		for range 20 {
+			if decision := p.acquire(third, v1alpha1.CauseUpgrade); decision.Allowed {
+				t.Errorf("%+v", decision)
+			}
+		}
+		if p.requests.Load() != requests {
+			t.Errorf("%d requests", p.requests.Load()-requests)
+		}
+		p.release(host)
+		if decision := p.acquire(third, v1alpha1.CauseUpgrade); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+	})
+	t.Run("a policy that somebody has deleted is made again, with what goes on", func(t *testing.T) {
+		w := shared.sub(t)
+		host, other := w.host("byoh-1", before), w.host("byoh-2", before)
+		p := w.start("one", false)
+		p.acquire(host, v1alpha1.CauseUpgrade)
+		w.check(w.admin.Delete(t.Context(), w.policy()))
+		if decision := p.acquire(other, v1alpha1.CauseUpgrade); decision.Allowed {
+			t.Error("the budget is passed")
+		}
+		p.reconcile()
+		if listed := w.disrupted(); !slices.Equal(listed, []string{"byoh-1"}) {
+			t.Errorf("%q are listed", listed)
+		}
+		p.release(host)
+		if decision := p.acquire(other, v1alpha1.CauseUpgrade); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+	})
+	t.Run("a node that is not Ready counts as unavailable in its pool, and as failed in the end", func(t *testing.T) {
+		w := shared.sub(t)
+		host, broken := w.host("byoh-1", before), w.host("byoh-2", before)
+		w.report(broken.Name, false, "v1.35.1")
+		p := w.start("one", false)
+		if decision := p.acquire(host, v1alpha1.CauseConfiguration); decision.Allowed || decision.After <= 0 {
+			t.Errorf("%+v", decision)
+		}
+		if decision := p.acquire(broken, v1alpha1.CauseRepair); !decision.Allowed {
+			t.Errorf("the repair of the node itself: %+v", decision)
+		}
+		p.release(broken)
+		w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline))
+		if decision := p.acquire(host, v1alpha1.CauseConfiguration); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+	})
+	t.Run("an instance that is not there, or is another one, is not let through", func(t *testing.T) {
+		w := shared.sub(t)
+		host := w.host("byoh-1", before)
+		p := w.start("one", false)
+		host.UID = "another"
+		if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed || decision.Message == "" {
+			t.Errorf("%+v", decision)
+		}
+		host.Name = "gone"
+		if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed || decision.Message == "" {
+			t.Errorf("%+v", decision)
+		}
+	})
+}
+
+//
+func TestReplacements(t *testing.T) {
+	shared := newWorld(t)
+	t.Run("a Machine that is being deleted counts until there is another one that works", func(t *testing.T) {
+		w := shared.sub(t)
+		set := w.set("workers", 2)
+		old, other, listed := w.machine(set, "machine-1", before), w.machine(set, "machine-2", before), w.host("byoh-1", before)
+		p := w.start("one", false)
+		if decision := p.replace(old); !decision.Allowed {
+			t.Fatalf("%+v", decision)
+		}
+		if entry := w.policy().Status.Disruptions[0]; entry.Machine != "machine-1" || entry.Pool != "MachineSet/workers" || entry.Node != "machine-1" {
+			t.Errorf("%+v", entry)
+		}
+		if held, err := p.Holds(t.Context(), old.Name); err != nil || held {
+			t.Errorf("held in place: %t, %v", held, err)
+		}
+		p.reconcile()
+		if got := w.disrupted(); len(got) != 1 {
+			t.Fatalf("before the Machine is deleted %q are listed", got)
+		}
+		machine := w.deleteMachine(old)
+		p.release(old)
+		w.gone(machine, old)
+		p.reconcile()
+		for _, candidate := range []*v1alpha1.WindowsInstance{other, listed} {
+			if decision := p.acquire(candidate, v1alpha1.CauseUpgrade); decision.Allowed {
+				t.Errorf("%s may be disturbed", candidate.Name)
+			}
+		}
+		w.machine(set, "machine-3", version)
+		p.reconcile()
+		if got := w.disrupted(); len(got) != 0 {
+			t.Errorf("%q are listed", got)
+		}
+		if decision := p.replace(other); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+	})
+	t.Run("a Machine that was not deleted after all is released", func(t *testing.T) {
+		w := shared.sub(t)
+		instance := w.machine(w.set("workers", 1), "machine-1", before)
+		p := w.start("one", false)
+		if decision := p.replace(instance); !decision.Allowed {
+			t.Fatalf("the only Machine of its set: %+v", decision)
+		}
+		p.release(instance)
+		if got := w.disrupted(); len(got) != 0 {
+			t.Errorf("%q are listed", got)
+		}
+	})
+	t.Run("a MachineSet that never gets its Machine counts until the deadline", func(t *testing.T) {
+		w := shared.sub(t)
+		instance, listed := w.machine(w.set("workers", 1), "machine-1", before), w.host("byoh-1", before)
+		p := w.start("one", false)
+		p.replace(instance)
+		w.gone(w.deleteMachine(instance), instance)
+		p.reconcile()
+		if decision := p.acquire(listed, v1alpha1.CauseConfiguration); decision.Allowed {
+			t.Error("the budget is passed")
+		}
+		w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline + time.Second))
+		p.reconcile()
+		if found := p.events("DisruptionFailed"); len(found) != 1 {
+			t.Errorf("events %q", found)
+		}
+		if decision := p.acquire(listed, v1alpha1.CauseConfiguration); !decision.Allowed {
+			t.Errorf("%+v", decision)
+		}
+	})
+}

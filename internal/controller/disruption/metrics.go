@@ -1,0 +1,33 @@
+package disruption
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	nodesDisrupted = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "wmco_nodes_disrupted",
+		Help: "Windows nodes that the operator disturbs now, and Machines that it has deleted and that are not replaced yet.",
+	})
+	disruptionsStarted = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "wmco_disruptions_total",
+		Help: "Times that the operator has begun to disturb a Windows node, by cause.",
+	}, []string{"cause"})
+	disruptionsFailed = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "wmco_disruptions_failed_total",
+		Help: "Windows nodes that did not come back from a disturbance before the failure deadline, by cause.",
+	}, []string{"cause"})
+	nodesOutdated = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "wmco_nodes_outdated",
+		Help: "Windows nodes in service that do not have this operator's version.",
+	})
+	upgradeStopped = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "wmco_upgrade_stopped",
+		Help: "1 while no Windows node is changed any more until an administrator does something; 0 otherwise.",
+	})
+)
+
+func init() {
+	metrics.Registry.MustRegister(nodesDisrupted, disruptionsStarted, disruptionsFailed, nodesOutdated, upgradeStopped)
+}

@@ -1,0 +1,275 @@
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+var (
+	early = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	later = early.Add(time.Hour)
+)
+
+// scene is what lies in the API server.
+type scene struct {
+	t       *testing.T
+	objects []client.Object
+}
+
+func (s *scene) add(o client.Object) { s.objects = append(s.objects, o) }
+
+func (s *scene) instance(name, machine string, change func(*v1alpha1.WindowsInstance)) {
+	i := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: name, UID: types.UID("i-" + name), CreationTimestamp: metav1.NewTime(early)}}
+	i.Spec.Source.ConfigMapKey = name
+	if machine != "" {
+		i.Spec.Source = v1alpha1.Source{Machine: &v1alpha1.MachineReference{Name: machine, UID: types.UID("m-" + machine)}}
+	}
+	i.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
+	if change != nil {
+		change(i)
+	}
+	s.add(i)
+}
+
+func (s *scene) node(name string, ready bool, change func(*corev1.Node)) {
+	status := corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}, Annotations: map[string]string{v1alpha1.AnnotationVersion: "12.0.0"},
+	}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(early)}}
+	if change != nil {
+		change(n)
+	}
+	s.add(n)
+}
+
+func (s *scene) set(name string, replicas int32) {
+	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("s-" + name)}}
+	set.Spec.Replicas = ptr.To(replicas)
+	s.add(set)
+}
+
+func (s *scene) machine(name, set, phase string, change func(*machinev1beta1.Machine)) {
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("m-" + name), Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
+	}}
+	if set != "" {
+		m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: set, UID: types.UID("s-" + set), Controller: ptr.To(true)}}
+	}
+	m.Status.Phase, m.Status.NodeRef = ptr.To(phase), &corev1.ObjectReference{Name: name}
+	if change != nil {
+		change(m)
+	}
+	s.add(m)
+}
+
+func starting(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// read reads it. refuse gives what a kind of list is answered with.
+func (s *scene) read(settings policy.DisruptionSettings, refuse func(client.ObjectList) error, disruptions ...v1alpha1.Disruption) (*fleet, error) {
+	s.t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+		s.t.Fatal(err)
+	}
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.objects...).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if refuse != nil {
+				if err := refuse(list); err != nil {
+					return err
+				}
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	return readFleet(s.t.Context(), c, "wmco", settings, disruptions)
+}
+
+func (s *scene) nodes(settings policy.DisruptionSettings, disruptions ...v1alpha1.Disruption) map[string]policy.PooledNode {
+	s.t.Helper()
+	f, err := s.read(settings, nil, disruptions...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	byName := map[string]policy.PooledNode{}
+	for _, n := range f.Nodes {
+		byName[n.Instance] = n
+	}
+	return byName
+}
+
+func TestPoolsOfNodes(t *testing.T) {
+	s := &scene{t: t}
+	s.set("workers", 1)
+	s.machine("of-set", "workers", "Running", nil)
+	s.machine("alone", "", "Running", nil)
+	for _, name := range []string{"of-set", "alone"} {
+		s.instance(name, name, nil)
+		s.node(name, true, nil)
+	}
+	for name, zone := range map[string]string{"listed": "", "west": "west"} {
+		s.instance(name, "", nil)
+		s.node(name, true, func(n *corev1.Node) { n.Labels["zone"] = zone })
+	}
+	nodes := s.nodes(policy.DisruptionSettings{HostPoolLabel: "zone"})
+	for name, want := range map[string]string{"of-set": "MachineSet/workers", "alone": policy.MachinesPool, "listed": "Hosts", "west": "Hosts/west"} {
+		if got := nodes[name].Pool; got != want {
+			t.Errorf("%s is in pool %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestNodesInService(t *testing.T) {
+	s := &scene{t: t}
+	s.instance("works", "", nil)
+	s.node("works", true, nil)
+	s.instance("changed", "", func(i *v1alpha1.WindowsInstance) {
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(later)}}
+	})
+	s.node("changed", true, nil)
+	s.instance("broken", "", nil)
+	s.node("broken", false, nil)
+	s.instance("new", "", nil)
+	s.node("new", true, starting)
+	s.instance("unseen", "", nil)
+	again := func(i *v1alpha1.WindowsInstance) {
+		i.Status.Version = "12.0.0"
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(later)}}
+	}
+	s.instance("registers-again", "", again)
+	s.node("registers-again", true, starting)
+	s.instance("lost-its-node", "", again)
+	s.instance("given-up", "", func(i *v1alpha1.WindowsInstance) {
+		i.Annotations = map[string]string{v1alpha1.AnnotationForgetHost: "true"}
+	})
+	s.node("given-up", false, nil)
+	s.machine("older", "", "Running", nil)
+	s.instance("older", "older", func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil })
+	s.node("older", true, nil)
+
+	nodes := s.nodes(policy.DisruptionSettings{}, v1alpha1.Disruption{Instance: "unseen", InstanceUID: "i-unseen"})
+	type standing struct {
+		ready, gone bool
+		since       time.Time
+	}
+	want := map[string]standing{
+		"works":           {ready: true, since: early},
+		"changed":         {ready: true, since: later}, // its kubelet was Ready all the time
+		"broken":          {since: early},
+		"registers-again": {},
+		"lost-its-node":   {since: later},
+		"given-up":        {gone: true, since: early},
+		"unseen":          {since: early}, // it is being disturbed
+		"older":           {ready: true, since: early},
+	}
+	got := map[string]standing{}
+	for name, n := range nodes {
+		got[name] = standing{n.Ready, n.Gone, n.Since.UTC()}
+	}
+	for name, w := range want {
+		if g, ok := got[name]; !ok || g != w && name != "registers-again" || g.ready != w.ready {
+			t.Errorf("%s: %+v (%t), want %+v", name, g, ok, w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%+v", got)
+	}
+	if nodes["older"].Node != "older" {
+		t.Errorf("%+v", nodes["older"])
+	}
+}
+
+func TestMachinesOfSets(t *testing.T) {
+	deleting := func(m *machinev1beta1.Machine) {
+		m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.NewTime(later)), []string{machinev1beta1.MachineFinalizer}
+	}
+	s := &scene{t: t}
+	s.set("workers", 8)
+	for name, phase := range map[string]string{"works": "Running", "broken": "Running", "joins": "Running", "made": "Provisioning", "failed": "Failed"} {
+		s.machine(name, "workers", phase, nil)
+	}
+	s.machine("ignored", "workers", "Running", func(m *machinev1beta1.Machine) { m.Labels[v1alpha1.LabelIgnore] = "true" })
+	s.machine("deleted", "workers", "Running", deleting)
+	for _, name := range []string{"works", "broken", "joins", "failed", "ignored", "deleted"} {
+		s.instance(name, name, nil)
+		change := func(*corev1.Node) {}
+		if name == "joins" {
+			change = starting
+		}
+		s.node(name, name != "broken", change)
+	}
+	s.set("linux", 3)
+	f, err := s.read(policy.DisruptionSettings{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := policy.PooledMachines{
+		Name: "workers", Replicas: 8, Running: 1, Failed: 2,
+		Missing: 4, // the one that joins, the one that is made, the one that is deleted, and one that nobody has made
+		Staying: []string{"broken", "failed", "ignored", "joins", "made", "works"},
+	}
+	if len(f.MachineSets) != 1 || !reflect.DeepEqual(f.MachineSets[0], want) {
+		t.Errorf("%+v, want %+v", f.MachineSets, want)
+	}
+	for _, n := range f.Nodes {
+		if gone := n.Instance == "failed" || n.Instance == "ignored" || n.Instance == "deleted"; n.Gone != gone {
+			t.Errorf("%s is gone: %t", n.Instance, n.Gone)
+		}
+	}
+}
+
+func TestClustersWithoutTheMachineAPI(t *testing.T) {
+	machines := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
+	for name, answer := range map[string]error{
+		"no such kind":     fmt.Errorf("map: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: machines.Group, Kind: "Machine"}}),
+		"no such resource": apierrors.NewNotFound(machines, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scene{t: t}
+			s.instance("listed", "", nil)
+			s.node("listed", true, nil)
+			f, err := s.read(policy.DisruptionSettings{}, func(list client.ObjectList) error {
+				switch list.(type) {
+				case *machinev1beta1.MachineList, *machinev1beta1.MachineSetList:
+					return answer
+				}
+				return nil
+			})
+			if err != nil || len(f.Nodes) != 1 || len(f.MachineSets) != 0 {
+				t.Errorf("%+v, %v", f, err)
+			}
+		})
+	}
+	t.Run("what cannot be read is an error, and nothing is decided", func(t *testing.T) {
+		s := &scene{t: t}
+		if _, err := s.read(policy.DisruptionSettings{}, func(client.ObjectList) error { return apierrors.NewForbidden(machines, "", nil) }); err == nil {
+			t.Error("no error")
+		}
+	})
+}

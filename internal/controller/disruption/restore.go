@@ -1,0 +1,66 @@
+package disruption
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// restored are the disruptions that go on while the policy does not say so, because somebody has deleted it: those that this process
+// remembers, and those that show. It errs on the side of too many: they end like any others.
+func (b *book) restored() []v1alpha1.Disruption {
+	var result []v1alpha1.Disruption
+	for _, d := range b.gate.memory.remembered() {
+		if i := b.fleet.instance(d.Instance); d.Machine != "" || i != nil && i.UID == d.InstanceUID {
+			result = append(result, d)
+		}
+	}
+	for i := range b.fleet.instances {
+		instance := &b.fleet.instances[i]
+		entry, shown := b.shown(instance)
+		known := slices.ContainsFunc(result, func(d v1alpha1.Disruption) bool { return d.Instance == instance.Name })
+		if shown && !known {
+			result = append(result, entry)
+		}
+	}
+	return result
+}
+
+// shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node unschedulable, or deletes
+// a Machine that is not what it should be. Who has deleted a Machine is written nowhere.
+func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
+	node, machine := b.fleet.nodes[instance.UID], b.fleet.machines[instance.UID]
+	if node == nil {
+		return v1alpha1.Disruption{}, false
+	}
+	entry := v1alpha1.Disruption{
+		Instance: instance.Name, InstanceUID: instance.UID, Node: node.Name, Pool: b.fleet.pool(instance, b.settings),
+		Version: b.gate.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
+	}
+	outdated := node.Annotations[v1alpha1.AnnotationVersion] != b.gate.Version
+	refused := slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionFalse && c.Reason == string(remote.ReasonAuthenticationFailed)
+	})
+	switch {
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
+		entry.Cause = v1alpha1.CauseRemoval
+	case instance.Status.RequestedReboot != nil:
+		entry.Cause = v1alpha1.CauseReboot
+	case outdated:
+		entry.Cause = v1alpha1.CauseUpgrade
+	case refused:
+		entry.Cause = v1alpha1.CauseKeyChange
+	default:
+		entry.Cause = v1alpha1.CauseConfiguration
+	}
+	if machine != nil && !machine.DeletionTimestamp.IsZero() {
+		entry.Machine, entry.Since = machine.Name, *machine.DeletionTimestamp
+		return entry, b.fleet.sets[instance.UID] != "" && (outdated || refused)
+	}
+	_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
+	bound := node.Annotations[v1alpha1.AnnotationInstance] == instance.Name
+	return entry, cordoned && bound && instance.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged
+}
