@@ -70,27 +70,36 @@ func (a *agent) apply(ctx context.Context, in input) error {
 	if err != nil {
 		return err
 	}
-	if err := a.begin(ctx, spec); err != nil {
+	if err := a.keepFallback(ctx, in.fallback, spec); err != nil {
 		return err
 	}
+	c, left, err := a.bring(ctx, spec, in.payload)
+	if err != nil || c == nil {
+		return err
+	}
+	a.answer.result(verb.Result{Facts: &c.facts, Plan: &left})
+	return nil
+}
+
+// bring brings the host to the spec, with the facts as they are then. It returns nothing when the host restarts: the next verb goes on.
+func (a *agent) bring(ctx context.Context, spec nodespec.NodeSpec, payload string) (*convergence, plan.Plan, error) {
+	if err := a.begin(ctx, spec); err != nil {
+		return nil, plan.Plan{}, err
+	}
 	c := &convergence{
-		executor: executor{agent: a, payload: newIncoming(spec, in.payload)},
+		executor: executor{agent: a, payload: newIncoming(spec, payload)},
 		gather:   func(ctx context.Context) (plan.Facts, error) { return a.gather(ctx, &spec) },
 		make:     func(facts plan.Facts) plan.Plan { return plan.Make(facts, spec) },
 	}
 	left, restarted, err := c.run(ctx)
 	if err != nil || restarted {
-		return err
+		return nil, plan.Plan{}, err
 	}
 	if err := a.finish(ctx, spec, c.facts, left); err != nil {
-		return err
+		return nil, plan.Plan{}, err
 	}
 	c.facts.Applied, err = a.store.applied(ctx)
-	if err != nil {
-		return err
-	}
-	a.answer.result(verb.Result{Facts: &c.facts, Plan: &left})
-	return nil
+	return c, left, err
 }
 
 // begin remembers what the host is like before it is changed, and what it is to become.
@@ -131,22 +140,40 @@ func (a *agent) keepContents(ctx context.Context, known, ledger plan.Ledger) err
 	return nil
 }
 
-// finish notes that the spec was applied to its end, forgets what is ours no more, and clears the agent's folder.
+// finish notes that the spec was applied to its end, and forgets what is ours no more.
 func (a *agent) finish(ctx context.Context, spec nodespec.NodeSpec, facts plan.Facts, left plan.Plan) error {
-	if err := a.store.setLedger(ctx, plan.Prune(facts, spec)); err != nil {
+	if err := a.clear(ctx, spec, facts); err != nil {
 		return err
 	}
-	a.tidy(ctx, spec, facts)
 	if len(left.Needs) > 0 {
 		return nil
 	}
 	return a.store.setApplied(ctx, spec.Digest())
 }
 
-// tidy removes inputs that were used and former agents that do not run. What cannot be removed now is removed after the next apply.
-func (a *agent) tidy(ctx context.Context, spec nodespec.NodeSpec, facts plan.Facts) {
+// clear forgets what is ours no more, and clears the agent's folder.
+func (a *agent) clear(ctx context.Context, spec nodespec.NodeSpec, facts plan.Facts) error {
+	if err := a.store.setLedger(ctx, plan.Prune(facts, spec)); err != nil {
+		return err
+	}
+	fallback, err := a.store.fallback(ctx)
+	if err != nil {
+		return err
+	}
+	a.tidy(ctx, spec, fallback, facts)
+	return nil
+}
+
+// tidy removes inputs that were used and former agents that neither run nor are the fallback's, if there is one. What cannot be removed now
+// is removed after the next apply.
+func (a *agent) tidy(ctx context.Context, spec nodespec.NodeSpec, fallback *nodespec.NodeSpec, facts plan.Facts) {
 	service := facts.Services[nodespec.ServiceAgent]
 	keep := []string{a.executable, service.CommandLine, service.RunningCommandLine}
+	if fallback != nil {
+		for _, each := range fallback.Services {
+			keep = append(keep, each.CommandLine)
+		}
+	}
 	var paths []string
 	for _, folder := range []string{nodespec.InboxRoot, nodespec.AgentRoot} {
 		entries, err := a.host.Files.ReadDir(ctx, folder)

@@ -65,8 +65,18 @@ func (g *gatherer) own(ctx context.Context) error {
 	if g.facts.Ledger, _, err = g.store.ledger(ctx); err != nil {
 		return err
 	}
-	g.facts.Applied, err = g.store.applied(ctx)
-	return err
+	if g.facts.Applied, err = g.store.applied(ctx); err != nil {
+		return err
+	}
+	fallback, err := g.store.fallback(ctx)
+	if err != nil || fallback == nil {
+		return err
+	}
+	g.facts.Fallback = fallback.Digest()
+	for _, release := range fallback.Releases {
+		g.facts.Kept = append(g.facts.Kept, release.Directory)
+	}
+	return nil
 }
 
 // sum is the digest of the agent's own program. It cannot change while it runs.

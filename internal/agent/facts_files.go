@@ -21,11 +21,42 @@ func (g *gatherer) files(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := g.older(ctx); err != nil {
+		return err
+	}
 	for _, release := range g.spec.Releases {
 		for _, file := range release.Files {
 			g.payloadFile(release.Path(file))
 		}
 		g.payloadFile(release.Manifest())
+	}
+	return nil
+}
+
+// older looks for what an older operator may have left. Of that nobody needs to know the content.
+func (g *gatherer) older(ctx context.Context) error {
+	paths := plan.OlderPaths()
+	entries, err := g.readDir(ctx, plan.OlderEntries())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if plan.OlderEntry(entry.Name) {
+			paths = append(paths, entry.Path)
+		}
+	}
+	for _, path := range paths {
+		if _, known := g.facts.Files[path]; known {
+			continue
+		}
+		info, err := g.host.Files.Stat(ctx, path)
+		if errors.Is(err, host.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look at %s: %w", path, err)
+		}
+		g.facts.Files[path] = plan.FileFact{Directory: info.Directory, LinkTarget: info.LinkTarget, Access: info.Access, Size: info.Size}
 	}
 	return nil
 }

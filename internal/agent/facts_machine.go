@@ -70,7 +70,8 @@ func (g *gatherer) environment(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the machine's environment: %w", err)
 	}
-	g.facts.Environment = pick(all, slices.Concat(slices.Collect(maps.Keys(g.spec.Environment)), slices.Collect(maps.Keys(g.facts.Ledger.Environment))))
+	names := slices.Concat(slices.Collect(maps.Keys(g.spec.Environment)), slices.Collect(maps.Keys(g.facts.Ledger.Environment)))
+	g.facts.Environment = pick(all, append(names, plan.OlderVariables()...))
 	return nil
 }
 

@@ -7,7 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -24,38 +26,41 @@ type input struct {
 	// digest is that of the spec which the host has from before, with these answers in it, in place of a spec that was sent.
 	digest  string
 	answers nodespec.Answers
+	// fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
+	fallback string
+	// bootID is the boot that a restart is to end.
+	bootID string
+	// agent is the sha256 of the agent that is to be laid out.
+	agent string
 	// apiServer is what the verb facts is to connect to; nil when nothing is.
 	apiServer *apiServer
 }
 
-const usage = "usage: wicd facts [--api-server https://HOST:PORT] | plan SPEC | apply SPEC | verify | remove | service | version, " +
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
+	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | receive --agent sha256:HEX --payload FILE | remove | service | version, " +
 	"where SPEC is --spec FILE [--payload FILE] | --digest sha256:HEX [--certificate BASE64URL] [--pod-subnet CIDR]"
+
+// known are the verbs of a command line.
+func known() []verb.Name {
+	return []verb.Name{
+		verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Receive, verb.Remove, verb.Service,
+		versionVerb,
+	}
+}
 
 func parse(args []string) (input, error) {
 	if len(args) == 0 {
 		return input{}, fmt.Errorf("no verb given; %s", usage)
 	}
 	in := input{verb: verb.Name(args[0])}
-	known := []verb.Name{verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Service, versionVerb}
-	if !slices.Contains(known, in.verb) {
+	if !slices.Contains(known(), in.verb) {
 		return input{}, fmt.Errorf("there is no verb %q; %s", args[0], usage)
 	}
-	takesSpec := in.verb == verb.Plan || in.verb == verb.Apply
-	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	if takesSpec {
-		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
-		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")
-		flags.StringVar(&in.digest, "digest", "", "in place of a NodeSpec: that of the one which lies on the host, once it has the answers")
-		flags.Func("certificate", "the kubelet's certificate chain, DER in base64url", in.setCertificate)
-		flags.StringVar(&in.answers.PodSubnet, "pod-subnet", "", "the node's pod subnet")
-	}
-	if in.verb == verb.Facts {
-		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
-	}
+	flags := in.flags()
 	if err := flags.Parse(args[1:]); err != nil {
 		return input{}, fmt.Errorf("%s: %w; %s", in.verb, err, usage)
 	}
+	takesSpec := in.verb == verb.Plan || in.verb == verb.Apply
 	switch {
 	case flags.NArg() > 0:
 		return input{}, fmt.Errorf("%s: %q is not expected; %s", in.verb, flags.Arg(0), usage)
@@ -65,8 +70,69 @@ func parse(args []string) (input, error) {
 		return input{}, fmt.Errorf("%s: a spec that is sent holds its answers; %s", in.verb, usage)
 	case in.digest != "" && in.payload != "":
 		return input{}, fmt.Errorf("%s: --payload goes with --spec; %s", in.verb, usage)
+	case in.verb == verb.Reboot && in.bootID == "":
+		return input{}, fmt.Errorf("%s: --boot-id is needed; %s", in.verb, usage)
+	case in.verb == verb.Receive && (in.agent == "" || in.payload == ""):
+		return input{}, fmt.Errorf("%s: --agent and --payload are needed; %s", in.verb, usage)
 	}
 	return in, nil
+}
+
+// flags are those of the input's verb; parsed, they fill it in.
+func (in *input) flags() *flag.FlagSet {
+	flags := flag.NewFlagSet(string(in.verb), flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	switch in.verb {
+	case verb.Facts:
+		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
+	case verb.Plan, verb.Apply:
+		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
+		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")
+		flags.StringVar(&in.digest, "digest", "", "in place of a NodeSpec: that of the one which lies on the host, once it has the answers")
+		flags.Func("certificate", "the kubelet's certificate chain, DER in base64url", in.setCertificate)
+		flags.StringVar(&in.answers.PodSubnet, "pod-subnet", "", "the node's pod subnet")
+		if in.verb == verb.Apply {
+			flags.Func("fallback", "the digest of the NodeSpec which lies on the host and is kept there for a rollback", in.setFallback)
+		}
+	case verb.Rollback:
+		flags.StringVar(&in.digest, "digest", "", "the digest of the fallback: a host that was rolled back to it already is right")
+	case verb.Reboot:
+		flags.Func("boot-id", "the boot that the restart is to end, after the word boot:", in.setBootID)
+	case verb.Receive:
+		flags.Func("agent", "the sha256 of the agent that is to be laid out, after the word sha256:", in.setAgent)
+		flags.StringVar(&in.payload, "payload", "", "an archive with that agent, or a patch that makes it of this one")
+	}
+	return flags
+}
+
+// setFallback refuses what no NodeSpec could have: it would go unnoticed until there is nothing to go back to.
+func (in *input) setFallback(word string) error {
+	if !strings.HasPrefix(word, "sha256:") {
+		return fmt.Errorf("%q is not a digest", word)
+	}
+	in.fallback = word
+	return nil
+}
+
+var agentWord = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// setAgent takes whole digests only: the agent's path is made of it.
+func (in *input) setAgent(word string) error {
+	if !agentWord.MatchString(word) {
+		return fmt.Errorf("%q is not the word sha256: with 64 lower-case hex digits behind it", word)
+	}
+	in.agent = strings.TrimPrefix(word, "sha256:")
+	return nil
+}
+
+// setBootID takes the boot ID with a word before it, without which a shell could take it for a number.
+func (in *input) setBootID(word string) error {
+	id, ok := strings.CutPrefix(word, "boot:")
+	if !ok || id == "" {
+		return fmt.Errorf("%q is not the word boot: with a boot ID behind it", word)
+	}
+	in.bootID = id
+	return nil
 }
 
 func (in *input) setAPIServer(word string) (err error) {

@@ -96,6 +96,14 @@ func (a *agent) run(ctx context.Context, in input) error {
 		return a.apply(ctx, in)
 	case verb.Verify:
 		return a.verify(ctx)
+	case verb.Rollback:
+		return a.rollback(ctx, in.digest)
+	case verb.Settle:
+		return a.settle(ctx)
+	case verb.Reboot:
+		return a.reboot(ctx, in.bootID, info.BootID)
+	case verb.Receive:
+		return a.receive(ctx, in.agent, in.payload)
 	default:
 		return a.remove(ctx)
 	}

@@ -24,6 +24,7 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 	programs := map[string]fake.Program{
 		"wicd.exe": r.agent, "containerd.exe": containerd, "shim.exe": idle, "kubelet.exe": kubelet,
 		"hybrid-overlay-node.exe": hybridOverlay, "kube-proxy.exe": kubeProxy, "dockerd.exe": dockerd,
+		"windows-instance-config-daemon.exe": idle, "idle.exe": idle,
 	}
 	if known := programs[words[1]]; known != nil {
 		return known, nil

@@ -15,6 +15,12 @@ func (a *agent) remove(ctx context.Context) error {
 		return err
 	}
 	if !known {
+		ledger, known, err = a.olderLedger(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if !known {
 		a.answer.result(verb.Result{Plan: &plan.Plan{}, Removed: true})
 		return nil
 	}
@@ -23,6 +29,9 @@ func (a *agent) remove(ctx context.Context) error {
 		return err
 	}
 	if err := a.store.forgetApplied(ctx); err != nil {
+		return err
+	}
+	if err := a.store.forgetFallback(ctx); err != nil {
 		return err
 	}
 	c := &convergence{
@@ -36,4 +45,15 @@ func (a *agent) remove(ctx context.Context) error {
 	}
 	a.answer.result(verb.Result{Facts: &c.facts, Plan: &left, Removed: true})
 	return nil
+}
+
+// olderLedger is the ledger of a host that an older operator configured and that leaves before it was taken over.
+func (a *agent) olderLedger(ctx context.Context) (ledger plan.Ledger, known bool, err error) {
+	spec := plan.OlderNode()
+	facts, err := a.gather(ctx, &spec)
+	if err != nil {
+		return plan.Ledger{}, false, err
+	}
+	ledger, known = plan.RecordOlder(facts)
+	return ledger, known, nil
 }

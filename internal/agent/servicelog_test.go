@@ -30,7 +30,9 @@ func (r *rig) logs() []string {
 	r.must(err)
 	var names []string
 	for _, info := range infos {
-		names = append(names, info.Name)
+		if !strings.HasSuffix(info.Name, ".wmco-tmp") { // the service writes just now
+			names = append(names, info.Name)
+		}
 	}
 	return names
 }

@@ -105,6 +105,34 @@ func (s store) setSpec(ctx context.Context, spec nodespec.NodeSpec) error {
 	return s.write(ctx, nodespec.SpecPath, data)
 }
 
+// fallback is the NodeSpec that a rollback goes back to; nil when none is kept, or one that no agent of this release has kept.
+func (s store) fallback(ctx context.Context) (*nodespec.NodeSpec, error) {
+	data, err := s.read(ctx, nodespec.FallbackPath)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	spec, err := nodespec.Decode(data)
+	if err != nil {
+		return nil, nil //nolint:nilerr // nobody can go back to it
+	}
+	return &spec, nil
+}
+
+func (s store) setFallback(ctx context.Context, spec nodespec.NodeSpec) error {
+	data, err := spec.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the NodeSpec: %w", err)
+	}
+	return s.write(ctx, nodespec.FallbackPath, data)
+}
+
+func (s store) forgetFallback(ctx context.Context) error {
+	if err := s.files.Remove(ctx, nodespec.FallbackPath); err != nil {
+		return fmt.Errorf("remove %s: %w", nodespec.FallbackPath, err)
+	}
+	return nil
+}
+
 // applied is the digest of the spec that was last applied to its end.
 func (s store) applied(ctx context.Context) (string, error) {
 	data, err := s.read(ctx, nodespec.AppliedPath)

@@ -21,6 +21,8 @@ const (
 	InboxRoot = AgentRoot + `\inbox`
 	// SpecPath is the NodeSpec that the host is held to.
 	SpecPath = AgentRoot + `\spec.json`
+	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the host.
+	FallbackPath = AgentRoot + `\fallback.json`
 	// AppliedPath holds the digest of the NodeSpec that was last applied to its end.
 	AppliedPath = AgentRoot + `\applied`
 	// LedgerPath is what the host was like before. While it is there, the host is not given back.

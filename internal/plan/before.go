@@ -85,8 +85,8 @@ func (r *restorer) variable(name string) {
 	}
 }
 
-// path gives a file, link or folder back. With keep, a folder that was there keeps these entries besides its own.
-func (r *restorer) path(path string, keep ...string) {
+// path gives a file, link or folder back.
+func (r *restorer) path(path string) {
 	before := r.facts.Ledger.Paths[path]
 	fact, there := r.facts.Files[path]
 	switch {
@@ -94,7 +94,7 @@ func (r *restorer) path(path string, keep ...string) {
 		r.add(RemovePath{Path: path}, false)
 	case !before.Existed:
 	case before.Directory:
-		r.directory(path, before, fact, there, keep)
+		r.directory(path, before, fact, there)
 	case before.LinkTarget != "":
 		if fact.LinkTarget != before.LinkTarget {
 			r.add(MakeLink{Link: nodespec.Link{Path: path, Target: before.LinkTarget}}, false)
@@ -104,7 +104,8 @@ func (r *restorer) path(path string, keep ...string) {
 	}
 }
 
-func (r *restorer) directory(path string, before PathBefore, fact FileFact, there bool, keep []string) {
+// directory gives a folder back, which keeps these entries besides its own.
+func (r *restorer) directory(path string, before PathBefore, fact FileFact, there bool, keep ...string) {
 	keep = slices.Concat(before.Entries, keep, r.foreign(path, fact))
 	if there && slices.ContainsFunc(fact.Entries, func(entry string) bool { return !containsFold(keep, entry) }) {
 		r.add(RemovePath{Path: path, Keep: keep}, false)

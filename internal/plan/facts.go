@@ -8,13 +8,18 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Facts are what the agent found on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger and Applied are set.
+// Facts are what the agent found on the host. Gathered without a spec, only System, Agent, Time, Payload, Ledger, Applied,
+// Fallback and Kept are set.
 type Facts struct {
 	Time   time.Time       `json:"time"` // the host's clock
 	System host.SystemInfo `json:"system"`
 	Agent  Agent           `json:"agent"`
 	// Applied is the digest of the spec that was last applied to its end; empty when none was.
 	Applied string `json:"applied,omitempty"`
+	// Fallback is the digest of the spec that a rollback goes back to; empty when none is kept.
+	Fallback string `json:"fallback,omitempty"`
+	// Kept are the folders of the releases that the fallback needs: they are not stale.
+	Kept []string `json:"kept,omitempty"`
 	// Payload are the payload files that lie complete on the host, sha256 to path.
 	Payload map[string]string `json:"payload,omitempty"`
 	// Ledger is what the host was like before we changed it.

@@ -105,3 +105,28 @@ func TestGoldenRemoval(t *testing.T) {
 	}
 	golden(t, "removal", "# the services\n"+text(first)+"\n# then\n"+text(plan.Remove(m.Facts)))
 }
+
+func TestGoldenTakeOver(t *testing.T) {
+	for name, m := range map[string]*model{"wicd": withWICD(), "wmcb": withWMCB()} {
+		spec := node()
+		m.Ledger = plan.Record(m.Facts, spec)
+		m.before = func(step plan.Step) { stops(m, step) }
+		var story strings.Builder
+		tell := func(heading string) {
+			p := plan.Make(m.Facts, spec)
+			story.WriteString("# " + heading + "\n" + text(p) + "\n")
+			for _, step := range p.Steps {
+				m.do(step)
+			}
+		}
+		tell("a host of an older operator")
+		spec.Identity.Certificate = nodeCertificate()
+		m.subnet = "10.132.1.0/24"
+		spec.Network.PodSubnet = m.subnet
+		m.stop("overlay")
+		tell("with what it needs")
+		tell("with the endpoint's address")
+		tell("when the new services run")
+		golden(t, "take-over-"+name, story.String())
+	}
+}

@@ -5,72 +5,224 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// leftBehind is a host that an older operator configured with WMCB: with Docker, and without an agent.
-func leftBehind() *model {
+// lay puts files on the model, with the folders that they lie in.
+func (m *model) lay(paths ...string) {
+	for _, path := range paths {
+		m.Files[path] = plan.FileFact{SHA256: "old " + path, Text: "old", Size: 60 << 20, Access: host.AccessInherited}
+		for folder := path[:strings.LastIndexByte(path, '\\')]; folder != "C:"; folder = folder[:strings.LastIndexByte(folder, '\\')] {
+			if _, there := m.Files[folder]; !there {
+				m.Files[folder] = plan.FileFact{Directory: true, Access: host.AccessInherited}
+			}
+		}
+	}
+	for path, fact := range m.Files {
+		if fact.Directory && path != nodespec.AgentRoot {
+			fact.Entries = m.entries(path)
+			m.Files[path] = fact
+		}
+	}
+}
+
+// run makes a service that runs.
+func (m *model) run(config host.ServiceConfig) {
+	m.Services[config.Name] = host.Service{ServiceConfig: config, State: host.ServiceRunning, RunningCommandLine: config.CommandLine, PID: 100 + len(m.Services)}
+}
+
+// withWMCB is a host that an operator of the time before WICD configured: with Docker, and without an agent.
+func withWMCB() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled
+	m.run(host.ServiceConfig{Name: "docker", CommandLine: `"C:\Program Files\Docker\dockerd.exe"`, StartType: host.StartAutomatic})
 	for name, dependency := range map[string]string{"kubelet": "docker", "overlay": "kubelet", "kube-proxy": "overlay"} {
-		m.Services[name] = host.Service{ServiceConfig: host.ServiceConfig{
+		m.run(host.ServiceConfig{
 			Name: name, CommandLine: `"C:\k\` + name + `.exe" --windows-service`, StartType: host.StartAutomatic, Dependencies: []string{dependency},
-		}, State: host.ServiceRunning, RunningCommandLine: `"C:\k\` + name + `.exe" --windows-service`}
-		m.Files[`C:\k\`+name+".exe"] = plan.FileFact{SHA256: "old " + name, Size: 60 << 20}
+		})
+		m.lay(`C:\k\` + name + ".exe")
 	}
-	m.Files[`C:\k\kubelet.conf`] = plan.FileFact{SHA256: "old", Text: "old"}
-	m.Files[`C:\k\wmcb.exe`] = plan.FileFact{SHA256: "old wmcb"}
-	m.Files[nodespec.Root] = plan.FileFact{Directory: true, Access: host.AccessInherited,
-		Entries: []string{"kube-proxy.exe", "kubelet.conf", "kubelet.exe", "overlay.exe", "wicd", "wmcb.exe"}}
+	m.lay(`C:\k\kubelet.conf`, `C:\k\wmcb.exe`, `C:\k\bootstrap-kubeconfig`, `C:\k\cni\flannel.exe`, `C:\Temp\hns.psm1`, `C:\Temp\mine.ps1`,
+		`C:\Windows\Temp\worker.ign`, `C:\k\notes`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, `C:\k\wicd\a`)
 	m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: "10.132.9.0/24"}}
+	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"}, NotAfter: now.Add(-time.Hour)}
 	return m
 }
 
-// R-093
+// withWICD is a host that an operator of the last releases before this one configured, with its agent at work.
+func withWICD() *model {
+	m := fresh()
+	m.Features["Containers"] = host.FeatureEnabled
+	for name, dependency := range map[string]string{"containerd": "", "kubelet": "containerd", "overlay": "kubelet", "kube-proxy": "overlay"} {
+		config := host.ServiceConfig{
+			Name: name, CommandLine: `C:\k\kube-log-runner.exe C:\k\` + name + `.exe --windows-service`, StartType: host.StartManual,
+			Description: nodespec.DescriptionPrefix + " " + name,
+		}
+		if dependency != "" {
+			config.Dependencies = []string{dependency}
+		}
+		m.run(config)
+		m.lay(`C:\k\` + name + ".exe")
+	}
+	m.run(host.ServiceConfig{Name: "cloud-node-manager", CommandLine: `C:\k\azure-cloud-node-manager.exe --windows-service`,
+		Description: nodespec.DescriptionPrefix + " cloud-node-manager", StartType: host.StartManual})
+	m.run(host.ServiceConfig{Name: nodespec.ServiceAgent, StartType: host.StartAutomatic,
+		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --kubeconfig C:\k\wicd-kubeconfig`})
+	m.lay(`C:\k\windows-instance-config-daemon.exe`, `C:\k\kube-log-runner.exe`, `C:\k\azure-cloud-node-manager.exe`, `C:\k\kubelet.conf`,
+		`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs\wicd-client-current.pem`, `C:\k\imported-certs.pem`,
+		`C:\k\tls\certs\tls.key`, `C:\k\cni\config\ovnkube-client-2026-01-01.pem`, `C:\Temp\network-conf.ps1`, `C:\Temp\mine.ps1`, `C:\k\notes`,
+		`C:\var\log\wicd\wicd.log`, `C:\var\pki\kubelet-client-current.pem`, `C:\k\wicd\a`)
+	m.Environment["HTTPS_PROXY"], m.Environment["HTTP_PROXY"] = "http://old:1", "http://old:1"
+	m.Processes = []host.Process{
+		{PID: m.Services["kubelet"].PID, Name: "kubelet.exe", Path: `C:\k\kubelet.exe`},
+		{PID: m.Services[nodespec.ServiceAgent].PID, Name: "windows-instance-config-daemon.exe", Path: `C:\k\windows-instance-config-daemon.exe`},
+		{PID: 7, Name: "containerd.exe", Path: `C:\k\containerd.exe`}, // as a shim, which outlives its service
+	}
+	m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: "10.132.1.0/24"}}
+	m.Identity.Current = &plan.CertificateFacts{CommonName: "system:node:a", Organization: []string{"system:nodes"}, NotAfter: now.Add(time.Hour)}
+	return m
+}
+
+// stops has the effect on processes that the end of a service has.
+func stops(m *model, step plan.Step) {
+	if stop, ok := step.Operation.(plan.StopService); ok {
+		pid := m.Services[stop.Service].PID
+		m.Processes = slices.DeleteFunc(slices.Clone(m.Processes), func(process host.Process) bool { return process.PID == pid })
+	}
+}
+
+// R-093, R-150, R-157
 func TestAHostThatAnOlderOperatorLeftBecomesANode(t *testing.T) {
-	for kill := -1; kill < 40; kill++ {
-		t.Run(fmt.Sprintf("with the agent killed after step %d", kill), func(t *testing.T) {
-			m := leftBehind()
-			running := func(path string) bool {
-				return slices.ContainsFunc([]string{"kubelet", "overlay", "kube-proxy"}, func(name string) bool {
-					return strings.Contains(m.Services[name].RunningCommandLine, path)
-				})
-			}
-			m.before = func(step plan.Step) {
-				if link, ok := step.Operation.(plan.MakeLink); ok && running(link.Link.Path) {
-					t.Errorf("%s replaces a program that runs", step.Name)
+	for generation, made := range map[string]func() *model{"WMCB": withWMCB, "WICD": withWICD} {
+		for kill := -1; kill < 60; kill++ {
+			t.Run(fmt.Sprintf("%s, with the agent killed after step %d", generation, kill), func(t *testing.T) {
+				m := made()
+				m.before = func(step plan.Step) {
+					watchTakeover(t, m, step)
+					stops(m, step)
 				}
-			}
-			converge(t, m, node(), kill)
-			for _, service := range node().Services {
-				if fact := m.Services[service.Name]; fact.State != host.ServiceRunning || fact.RunningCommandLine != service.CommandLine {
-					t.Errorf("service %s is %+v", service.Name, fact)
+				steps := converge(t, m, node(), kill)
+				m.before = nil
+				taken(t, m)
+				if got, want := slices.Contains(names(steps), "RequestCertificate system:node:a"), generation == "WMCB"; got != want {
+					t.Errorf("a new certificate was asked for: %t; that of the host is of use: %t", got, !want)
 				}
-			}
-			for path, before := range m.Ledger.Paths {
-				if before.Existed && !before.Directory {
-					t.Errorf("%s is kept, though it is of no use to anybody", path)
-				}
-			}
-			giveBack(t, m, -1)
-			if len(m.Services) > 0 || len(m.Networks) > 0 {
-				t.Errorf("left: %v, %v", m.Services, m.Networks)
-			}
-			if _, there := m.Files[`C:\k\wmcb.exe`]; !there {
-				t.Error("a file that is nothing of a node's was removed")
-			}
-		})
+				giveBack(t, m, -1)
+				givenBack(t, m, generation)
+			})
+		}
 	}
 	t.Run("what is somebody's own is remembered", func(t *testing.T) {
 		m := fresh()
 		m.Files[`C:\k\kubelet.exe`] = plan.FileFact{SHA256: "own"}
+		m.Files[`C:\Temp\hns.psm1`] = plan.FileFact{SHA256: "own"}
+		m.Environment["HTTPS_PROXY"] = "own"
 		m.Services["kube-proxy"] = host.Service{ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: `D:\own.exe`}}
 		ledger := plan.Record(m.Facts, node())
-		if !ledger.Paths[`C:\k\kubelet.exe`].Existed || ledger.Services["kube-proxy"] == nil {
+		if !ledger.Paths[`C:\k\kubelet.exe`].Existed || ledger.Services["kube-proxy"] == nil || ledger.Environment["HTTPS_PROXY"] == nil {
 			t.Errorf("%+v", ledger)
 		}
+		if _, there := ledger.Paths[`C:\Temp\hns.psm1`]; there {
+			t.Error("a file is taken for an older operator's on a host that had none")
+		}
 	})
+}
+
+// watchTakeover looks at the host before each step of a take-over.
+func watchTakeover(t *testing.T, m *model, step plan.Step) {
+	t.Helper()
+	foreign := strings.HasPrefix(m.Services[nodespec.ServiceAgent].RunningCommandLine, `C:\k\windows-instance-config-daemon.exe`)
+	if foreign && step.Name != "StopService "+nodespec.ServiceAgent {
+		t.Errorf("%s comes before the older agent is stopped", step.Name)
+	}
+	path := ""
+	switch o := step.Operation.(type) {
+	case plan.MakeLink:
+		path = o.Link.Path
+	case plan.RemovePath:
+		path = o.Path
+		if path == nodespec.Root {
+			t.Error("C:\\k is removed")
+		}
+		for _, service := range node().Services {
+			if fact := m.Services[service.Name]; fact.State != host.ServiceRunning || fact.RunningCommandLine != service.CommandLine {
+				t.Errorf("%s comes before service %s runs", step.Name, service.Name)
+			}
+		}
+	}
+	for _, service := range m.Services {
+		if path != "" && strings.Contains(strings.ToLower(service.RunningCommandLine), strings.ToLower(path)) && strings.HasSuffix(path, ".exe") {
+			t.Errorf("%s touches a program that service %s runs", step.Name, service.Name)
+		}
+	}
+	for _, process := range m.Processes {
+		if path != "" && nodespec.Within(process.Path, path) {
+			t.Errorf("%s touches a program that process %d runs", step.Name, process.PID)
+		}
+	}
+}
+
+// taken checks that a host is a node, with nothing of an older operator but its logs.
+func taken(t *testing.T, m *model) {
+	t.Helper()
+	for _, service := range node().Services {
+		if fact := m.Services[service.Name]; fact.State != host.ServiceRunning || fact.RunningCommandLine != service.CommandLine {
+			t.Errorf("service %s is %+v", service.Name, fact)
+		}
+	}
+	for path, fact := range m.Files {
+		if strings.HasPrefix(fact.SHA256, "old ") && !strings.HasPrefix(path, nodespec.LogRoot) && path != `C:\Temp\mine.ps1` && path != `C:\k\notes` &&
+			!strings.HasPrefix(path, `C:\var\pki`) && !nodespec.Within(path, nodespec.AgentRoot) {
+			t.Errorf("%s is left", path)
+		}
+	}
+	for _, path := range []string{`C:\Temp`, `C:\Temp\mine.ps1`, `C:\k\notes`} {
+		if _, there := m.Files[path]; !there {
+			t.Errorf("%s is gone", path)
+		}
+	}
+	for path, before := range m.Ledger.Paths {
+		if before.Existed && !before.Directory {
+			t.Errorf("%s is kept, though it is of no use to anybody", path)
+		}
+	}
+	if _, there := m.Services["cloud-node-manager"]; there {
+		t.Error("a service of the older operator is left")
+	}
+	if value, there := m.Environment["HTTP_PROXY"]; there {
+		t.Errorf("HTTP_PROXY is %s", value)
+	}
+}
+
+// givenBack checks what is left after a removal: what is nobody's of these operators.
+func givenBack(t *testing.T, m *model, generation string) {
+	t.Helper()
+	want := map[string][]string{"WMCB": {"docker"}}[generation]
+	for name := range m.Services {
+		if !slices.Contains(want, name) {
+			t.Errorf("service %s is left", name)
+		}
+	}
+	if len(m.Networks)+len(m.Environment) > 0 {
+		t.Errorf("left: %v, %v", m.Networks, m.Environment)
+	}
+	var left []string
+	for path := range m.Files {
+		if !nodespec.Within(path, nodespec.AgentRoot) && path != nodespec.Root {
+			left = append(left, path)
+		}
+	}
+	slices.Sort(left)
+	expected := []string{`C:\Temp`, `C:\Temp\mine.ps1`, `C:\k\notes`}
+	if generation == "WMCB" {
+		expected = append(expected, `C:\Windows`, `C:\Windows\Temp`)
+	}
+	slices.Sort(expected)
+	if !slices.Equal(left, expected) {
+		t.Errorf("left %q, want %q", left, expected)
+	}
 }

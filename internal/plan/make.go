@@ -14,10 +14,12 @@ import (
 // rest is planned with the facts after the restart. Steps whose needs are unmet are left out, and the needs are named.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
+	m.stopForeignAgent()
 	m.makeDirectories()
 	m.installReleases()
 	m.addExclusions()
 	m.stopServices()
+	m.killReplaced()
 	m.makeLinks()
 	m.writeFiles()
 	m.addEventSource()
@@ -37,6 +39,20 @@ func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	return m.plan()
 }
 
+// Settle says what must be taken away so that nothing is left on the host that only earlier specs needed.
+func Settle(facts Facts, spec nodespec.NodeSpec) Plan {
+	m := newMaker(facts, spec)
+	m.giveBackStale()
+	return Plan{Steps: m.steps}
+}
+
+// Restart is the plan that restarts the host and does nothing else.
+func Restart(reason string) Plan {
+	return Plan{Steps: []Step{{
+		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true,
+	}}}
+}
+
 // maker holds what the parts of a plan share.
 type maker struct {
 	facts Facts
@@ -50,6 +66,7 @@ type maker struct {
 	files       []nodespec.File    // to be written, with their final content
 	stops       map[string]string  // running services that must stop for a change, and why; keys in lower case
 	stopped     bool               // the plan has the steps that stop them
+	foreign     bool               // an agent that is not ours was stopped before
 }
 
 func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {

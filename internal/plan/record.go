@@ -18,9 +18,8 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 		l.HostName = facts.System.HostName
 	}
 	l.Features = remember(l.Features, spec.Features, func(name string) host.FeatureState { return facts.Features[name] })
-	l.Environment = remember(l.Environment, slices.Collect(maps.Keys(spec.Environment)), func(name string) *string {
-		return pointer(facts.Environment, name)
-	})
+	variables := append(slices.Collect(maps.Keys(spec.Environment)), left.variables(facts)...)
+	l.Environment = remember(l.Environment, variables, func(name string) *string { return left.variable(facts, name) })
 	rules := make([]string, len(spec.Firewall))
 	for i, rule := range spec.Firewall {
 		rules[i] = rule.Name
@@ -30,8 +29,10 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	for i, service := range spec.Services {
 		services[i] = service.Name
 	}
+	services = append(services, left.services(facts, spec)...)
 	l.Services = remember(l.Services, services, func(name string) *host.Service { return left.service(facts, name) })
-	l.Paths = remember(l.Paths, recordedPaths(spec), func(path string) PathBefore { return left.path(facts, path) })
+	paths := append(recordedPaths(spec), left.paths(facts)...)
+	l.Paths = remember(l.Paths, paths, func(path string) PathBefore { return left.path(facts, path) })
 	l.Networks = rememberNetworks(facts, spec, left.there)
 	l.EventSource = recordEventSource(facts, spec)
 	return l

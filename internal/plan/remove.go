@@ -131,7 +131,7 @@ func (r *remover) root() {
 	if !before.Existed {
 		before.Access = fact.Access
 	}
-	r.directory(nodespec.Root, before, fact, there, []string{agent})
+	r.directory(nodespec.Root, before, fact, there, agent)
 }
 
 func (r *remover) features() {

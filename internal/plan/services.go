@@ -102,7 +102,8 @@ func (m *maker) stopServices() {
 	}
 	m.stopped = true
 	for _, service := range slices.Backward(m.ordered()) {
-		if reason, wanted := m.stops[strings.ToLower(service.Name)]; wanted {
+		reason, wanted := m.stops[strings.ToLower(service.Name)]
+		if done := m.foreign && strings.EqualFold(service.Name, nodespec.ServiceAgent); wanted && !done {
 			m.addStep(Step{Operation: StopService{Service: service.Name}, Reason: reason, DisturbsPods: service.DisturbsPods})
 		}
 	}

@@ -33,18 +33,24 @@ func (m *maker) giveBackStale() {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(stale.paths)) {
-		if nodespec.Within(path, nodespec.ReleasesRoot) {
+		switch {
+		case nodespec.Within(path, nodespec.ReleasesRoot):
 			m.removeRelease(r, path)
-		} else if !m.facts.Files[path].Directory {
+		case isOlder(path):
+			m.removeOlder(r, path)
+		case !m.facts.Files[path].Directory:
 			r.path(path)
 		}
 	}
 	m.steps = append(m.steps, r.steps...)
 }
 
-// removeRelease removes the folder of a former release when nothing runs from it. Containers hold on to the shim that they were started
-// with, so this can be long after an upgrade.
+// removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it. Containers hold on to
+// the shim that they were started with, so this can be long after an upgrade.
 func (m *maker) removeRelease(r *restorer, directory string) {
+	if slices.ContainsFunc(m.facts.Kept, func(kept string) bool { return nodespec.SamePath(kept, directory) }) {
+		return
+	}
 	for _, service := range m.facts.Services {
 		if runsFrom(service, directory) {
 			return

@@ -15,12 +15,17 @@ type Name string
 
 // The verbs. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
-	Facts   Name = "facts"   // says what the host is; changes nothing
-	Plan    Name = "plan"    // says what apply would do; changes nothing
-	Apply   Name = "apply"   // does it
-	Verify  Name = "verify"  // proves that the node works
-	Remove  Name = "remove"  // gives the host back as it was before
-	Service Name = "service" // runs as the Windows service
+	Facts  Name = "facts"  // says what the host is; changes nothing
+	Plan   Name = "plan"   // says what apply would do; changes nothing
+	Apply  Name = "apply"  // does it
+	Verify Name = "verify" // proves that the node works
+	Remove Name = "remove" // gives the host back as it was before
+	// Rollback brings the host back to the NodeSpec that it had before the one that was applied with a fallback.
+	Rollback Name = "rollback"
+	Settle   Name = "settle"  // forgets that NodeSpec, and removes what only it needs
+	Reboot   Name = "reboot"  // restarts the host, unless that has happened already
+	Receive  Name = "receive" // lays out another agent beside the one that runs
+	Service  Name = "service" // runs as the Windows service
 )
 
 // Magic is the value of Line.WICD by which the operator tells the agent's lines from noise.
@@ -81,8 +86,8 @@ type Step struct {
 
 // Result is the end of a verb that ran.
 type Result struct {
-	Facts *plan.Facts `json:"facts,omitempty"` // facts, plan, apply: as they are after the verb
-	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply and remove: what is left, with what it needs
+	Facts *plan.Facts `json:"facts,omitempty"` // of every verb but verify: as they are after it
+	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
 	// Removed is true when remove has nothing left to do but its own files, which the operator deletes.
@@ -108,7 +113,7 @@ const (
 	ReasonDiskFull       Reason = "DiskFull"       // the system volume is full
 	ReasonServiceFailed  Reason = "ServiceFailed"  // a service does not start
 	ReasonPayloadDamaged Reason = "PayloadDamaged" // a transferred file is not what it should be
-	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host has not the NodeSpec that the verb continues: send it whole
+	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host has not the NodeSpec that the verb goes on with or back to: send it whole
 	ReasonInternal       Reason = "AgentError"     // a fault of the agent
 )
 

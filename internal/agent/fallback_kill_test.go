@@ -1,0 +1,100 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// until runs a verb until it has an answer, through kills.
+func (r *rig) until(run func() (verb.Line, []string)) verb.Line {
+	r.Helper()
+	for range 10 {
+		if line, _ := run(); line.Type != "" {
+			return line
+		}
+		r.awaitRunning()
+	}
+	r.Fatal("it has no end")
+	return verb.Line{}
+}
+
+// Killed before any of its changes, each of the verbs goes on when it is asked for again.
+func TestUpgradeKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	origin := joined(t)
+	former := origin.full()
+	before := withoutChance(origin.Snapshot())
+	origin.result(origin.upgrade(origin.next(), former))
+	origin.result(origin.run("settle"))
+	after := withoutChance(origin.Snapshot())
+
+	type story struct {
+		prepare func(r *rig)
+		killed  func(r *rig) (verb.Line, []string)
+		then    func(r *rig)
+		want    fake.Snapshot
+	}
+	upgrade := func(r *rig) (verb.Line, []string) { return r.upgrade(r.next(), former) }
+	rollback := func(r *rig) (verb.Line, []string) { return r.run("rollback", "--digest", "sha256:"+former.Digest()) }
+	settle := func(r *rig) (verb.Line, []string) { return r.run("settle") }
+	answered := func(verb func(*rig) (verb.Line, []string)) func(*rig) { return func(r *rig) { r.result(verb(r)) } }
+	for name, s := range map[string]story{
+		"an upgrade, which then goes on": {func(*rig) {}, upgrade, answered(settle), after},
+		"a rollback":                     {answered(upgrade), rollback, func(*rig) {}, before},
+		"a settlement":                   {answered(upgrade), settle, func(*rig) {}, after},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := &killer{}
+			reference := joined(t)
+			s.prepare(reference)
+			whole.watch(reference)
+			s.killed(reference)
+			for n := 1; n <= whole.seen; n++ {
+				t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
+					t.Parallel()
+					r := joined(t)
+					s.prepare(r)
+					k := &killer{n: n}
+					k.watch(r)
+					if line := r.until(func() (verb.Line, []string) { return s.killed(r) }); line.Type != verb.TypeResult {
+						t.Fatalf("killed before %s: %s %v", k.at, line.Type, line.Failure)
+					}
+					s.then(r)
+					t.Log("killed before " + k.at)
+					compare(t, s.want, withoutChance(r.Snapshot()))
+					if r.there(nodespec.FallbackPath) {
+						t.Error("the fallback is still there")
+					}
+				})
+			}
+		})
+	}
+}
+
+// An upgrade that was cut off anywhere can be rolled back without being finished first.
+func TestRollbackOfHalfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	origin := joined(t)
+	former := origin.full()
+	want := withoutChance(origin.Snapshot())
+	whole := &killer{}
+	whole.watch(origin)
+	origin.result(origin.upgrade(origin.next(), former))
+	for n := 1; n <= whole.seen; n++ {
+		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := joined(t)
+			k := &killer{n: n}
+			k.watch(r)
+			r.upgrade(r.next(), former)
+			t.Log("killed before " + k.at)
+			r.result(r.run("rollback", "--digest", "sha256:"+former.Digest()))
+			compare(t, want, withoutChance(r.Snapshot()))
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package agent_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// told are the lines of a verb, without what differs between two runs and without most of the facts.
+func (r *rig) told(args ...string) string {
+	r.Helper()
+	var out, errs bytes.Buffer
+	boot := r.BootID()
+	_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: args, Stdout: &out, Stderr: &errs})
+	if err != nil && !strings.Contains(err.Error(), fake.ErrProcessEnded.Error()) {
+		r.Fatal(err)
+	}
+	told := "$ wicd " + strings.ReplaceAll(strings.Join(args, " "), boot, "BOOT") + "\n"
+	for _, text := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		line, ok := verb.Decode([]byte(text))
+		if !ok {
+			r.Fatalf("noise: %s", text)
+		}
+		if line.Step != nil && (line.Step.State != verb.StepStarted || line.Step.Index > 1) {
+			continue // they are as those of every verb
+		}
+		var fields map[string]any
+		r.must(json.Unmarshal([]byte(text), &fields))
+		fields["time"] = "TIME"
+		if hello, ok := fields["hello"].(map[string]any); ok {
+			hello["bootID"], hello["pid"] = "BOOT", 1
+		}
+		if result, ok := fields["result"].(map[string]any); ok && result["facts"] != nil {
+			facts, some := result["facts"].(map[string]any), map[string]any{}
+			for _, name := range []string{"applied", "fallback", "kept"} {
+				if facts[name] != nil {
+					some[name] = facts[name]
+				}
+			}
+			result["facts"] = some
+		}
+		data, err := json.Marshal(fields)
+		r.must(err)
+		told += string(data) + "\n"
+	}
+	return told
+}
+
+// What the verbs of an upgrade say to the operator is part of the agreement between two releases.
+func TestGoldenAnswersOfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	r := joined(t)
+	former := r.full()
+	story := r.told("rollback") + r.told("settle")
+	next := r.next()
+	r.result(r.upgrade(next, former))
+	story += r.told("rollback", "--digest", "sha256:"+former.Digest())
+	story += r.told("rollback", "--digest", "sha256:"+former.Digest())
+	r.result(r.upgrade(next, former))
+	story += r.told("settle")
+	boot := r.BootID()
+	story += r.told("reboot", "--boot-id", "boot:"+boot)
+	r.awaitBoot(boot)
+	story += strings.ReplaceAll(r.told("reboot", "--boot-id", "boot:"+boot), boot, "FORMER-BOOT")
+	story += r.told("reboot")
+	archive := nodespec.InboxRoot + `\payload-new.zst`
+	r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
+	wanted := program("wicd.exe", "v3")
+	for _, base := range [][]byte{program("wicd.exe", "v0"), r.program} {
+		r.must(r.Drive().WriteFile(archive, archiveOf(t, patchOf(t, base, wanted))))
+		story += r.told("receive", "--agent", "sha256:"+sum(wanted), "--payload", archive)
+	}
+
+	path := filepath.Join("testdata", "upgrade.golden")
+	if *update {
+		r.must(os.MkdirAll("testdata", 0o755))
+		r.must(os.WriteFile(path, []byte(story), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; `go test ./internal/agent -update` writes it", err)
+	}
+	if story != string(want) {
+		t.Errorf("%s differs; if that is meant, run `go test ./internal/agent -update` and read the difference. Got:\n%s", path, story)
+	}
+}

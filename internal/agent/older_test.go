@@ -1,0 +1,274 @@
+package agent_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// What WICD and its operator leave: programs directly in C:\k, services that run from there, and files with and without credentials.
+var (
+	olderPrograms = map[string]string{
+		`C:\k\windows-instance-config-daemon.exe`: "windows-instance-config-daemon.exe", `C:\k\containerd\containerd.exe`: "idle.exe",
+		`C:\k\shim.exe`: "shim.exe", `C:\k\kubelet.exe`: "idle.exe", `C:\k\hybrid-overlay-node.exe`: "hybrid-overlay-node.exe",
+		`C:\k\kube-proxy.exe`: "idle.exe", `C:\k\azure-cloud-node-manager.exe`: "idle.exe", `C:\k\containerd.exe`: "idle.exe",
+	}
+	olderFiles = []string{
+		`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs\wicd-client-current.pem`, `C:\k\imported-certs.pem`, `C:\k\cloud.conf`,
+		`C:\k\ca-bundle.crt`, `C:\k\kubelet.conf`, `C:\k\kubeconfig`, `C:\k\tls\certs\tls.key`, `C:\k\tls\windows-exporter-webconfig.yaml`,
+		`C:\k\cni\config\ovnkube-client-2026-01-02.pem`, `C:\Temp\hns.psm1`, `C:\Temp\network-conf.ps1`,
+	}
+	olderLogs = []string{`C:\var\log\kubelet\kubelet-20260101.log`, `C:\var\log\hybrid-overlay\hybrid-overlay.log`, `C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`}
+	others    = []string{`C:\Temp\mine.ps1`, `C:\k\notes.txt`}
+)
+
+// takenOver is a host that the older operator configured, and its agent with it. Its name is the node's.
+func takenOver(t *testing.T, change ...func(*rig)) *rig {
+	t.Helper()
+	r := newRig(t, func(o *fake.Options) {
+		o.Name = "node-a"
+		o.Features = map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureEnabled}
+	})
+	r.must(r.Boot(r.ctx))
+	r.before = r.Snapshot()
+	put := func(path string, content []byte) {
+		r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+		r.must(r.Drive().WriteFile(path, content))
+	}
+	for path, name := range olderPrograms {
+		put(path, program(name, "v0"))
+	}
+	for _, path := range slices.Concat(olderFiles, olderLogs, others) {
+		put(path, []byte("of the older operator: "+path))
+	}
+	r.must(r.Drive().MkdirAll(pki))
+	h := r.Host()
+	r.must(h.Environment.Set(r.ctx, "HTTPS_PROXY", "http://older.example:1"))
+	r.must(h.Environment.Set(r.ctx, "HTTP_PROXY", "http://older.example:1"))
+	for _, each := range change {
+		each(r)
+	}
+	service := func(name, program string, dependencies ...string) {
+		r.must(h.Services.Configure(r.ctx, host.ServiceConfig{
+			Name: name, CommandLine: program, Description: nodespec.DescriptionPrefix + " " + name, StartType: host.StartManual, Dependencies: dependencies,
+		}))
+		r.must(h.Services.Start(r.ctx, name))
+	}
+	service("containerd", `C:\k\containerd.exe --run-service`)
+	service("kubelet", `C:\k\kubelet.exe --windows-service`, "containerd")
+	service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe --windows-service`, "kubelet")
+	service("kube-proxy", `C:\k\kube-proxy.exe --windows-service`, "hybrid-overlay-node")
+	service("cloud-node-manager", `C:\k\azure-cloud-node-manager.exe --windows-service`)
+	service(nodespec.ServiceAgent, `C:\k\windows-instance-config-daemon.exe controller --kubeconfig C:\k\wicd-kubeconfig`)
+	_, err := r.Spawn(`C:\k\shim.exe`) // of a container, which runs on without containerd
+	r.must(err)
+	return r
+}
+
+// firstStep is the first step of a plan for the host.
+func (r *rig) firstStep(spec nodespec.NodeSpec) string {
+	r.Helper()
+	p := r.plan(spec)
+	if len(p.Steps) == 0 {
+		return ""
+	}
+	return p.Steps[0].Name
+}
+
+// nothingOlder checks that the host is a node, and that nothing of the older operator is left but its logs.
+func (r *rig) nothingOlder() {
+	r.Helper()
+	for path := range olderPrograms {
+		if info, err := r.Drive().Stat(path); err == nil && info.LinkTarget == "" {
+			r.Errorf("%s is left", path)
+		}
+	}
+	for _, path := range olderFiles {
+		if data, err := r.Drive().ReadFile(path); err == nil && strings.HasPrefix(string(data), "of the older operator") {
+			r.Errorf("%s is left", path)
+		}
+	}
+	if r.there(`C:\k\wicd-certs`) || r.there(`C:\k\tls`) {
+		r.Error("a folder is left")
+	}
+	if !r.there(slices.Concat(olderLogs, others, []string{`C:\Temp`})...) {
+		r.Error("a log, or what is somebody's own, is gone")
+	}
+	if _, there := r.Service("cloud-node-manager"); there {
+		r.Error("service cloud-node-manager is left")
+	}
+	for _, wanted := range r.full().Services {
+		if service, _ := r.Service(wanted.Name); service.State != host.ServiceRunning || service.RunningCommandLine != wanted.CommandLine {
+			r.Errorf("%s: %s %s", wanted.Name, service.State, service.RunningCommandLine)
+		}
+	}
+	if value, there := r.Snapshot().Environment["HTTP_PROXY"]; there {
+		r.Errorf("HTTP_PROXY is %s", value)
+	}
+}
+
+// R-093, R-150, R-157
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	r := takenOver(t)
+	t.Run("the older agent is stopped first", func(t *testing.T) {
+		if step := r.firstStep(newSpec(nil)); step != "StopService "+nodespec.ServiceAgent {
+			t.Error(step)
+		}
+	})
+	steps := r.configure()
+	r.awaitSettled()
+	r.nothingOlder()
+	t.Run("credentials go by steps of their own, once the node's services run", func(t *testing.T) {
+		last := slices.Index(steps, "StartService kube-proxy")
+		for _, name := range []string{`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cni\config\ovnkube-client-2026-01-02.pem`} {
+			if i := slices.Index(steps, "RemovePath "+name); i < last {
+				t.Errorf("%s is step %d, the last service starts with step %d", name, i, last)
+			}
+		}
+	})
+	t.Run("nothing is restarted, and nothing is left to do", func(t *testing.T) {
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) > 0 || r.Journal().Count(fake.KindReboot) > 0 {
+			t.Errorf("%d restarts; %s", r.Journal().Count(fake.KindReboot), names(p))
+		}
+	})
+	t.Run("removal leaves nothing of either operator", func(t *testing.T) {
+		r.remove()
+		got := r.Snapshot()
+		for _, path := range append(slices.Clone(others), `C:\Temp`, `C:\k`) {
+			delete(got.Files, path)
+		}
+		compare(t, r.before, got)
+	})
+}
+
+// The certificate that the kubelet has from the older operator's time is of use as long as it is valid and for the node's name.
+func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
+	t.Parallel()
+	donor := joined(t)
+	link, err := donor.Drive().Stat(pki + `\kubelet-client-current.pem`)
+	donor.must(err)
+	pair, err := donor.Drive().ReadFile(link.LinkTarget)
+	donor.must(err)
+	for name, kept := range map[string]bool{"node-a": true, "node-b": false} {
+		t.Run(fmt.Sprintf("of node %s, as a link: kept is %t", name, kept), func(t *testing.T) {
+			t.Parallel()
+			r := takenOver(t, func(r *rig) {
+				r.must(r.Drive().WriteFile(link.LinkTarget, pair))
+				r.must(r.Host().Tree.Symlink(r.ctx, link.LinkTarget, pki+`\kubelet-client-current.pem`))
+			})
+			spec := newSpec(nil)
+			spec.Identity.CommonName = "system:node:" + name
+			line, steps := r.apply(spec)
+			result, _ := r.result(line, steps)
+			if got := !slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(step, "RequestCertificate") }); got != kept {
+				t.Errorf("needs %v, steps %v", result.Plan.Needs, steps)
+			}
+		})
+	}
+}
+
+// R-157
+func TestTakeOverKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	reference := takenOver(t)
+	whole := &killer{}
+	whole.watch(reference)
+	reference.configure()
+	reference.awaitSettled()
+	want := withoutChance(reference.Snapshot())
+	for n := 1; n <= whole.seen; n++ {
+		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := takenOver(t)
+			k := &killer{n: n}
+			k.watch(r)
+			r.configure()
+			r.awaitSettled()
+			t.Log("killed before " + k.at)
+			r.nothingOlder()
+			compare(t, want, withoutChance(r.Snapshot()))
+		})
+	}
+}
+
+// A take-over that was cut off is no reason to put anything of the older operator back.
+func TestRemovalOfHalfATakeOver(t *testing.T) {
+	t.Parallel()
+	for n := 5; n <= 60; n += 5 {
+		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := takenOver(t)
+			k := &killer{n: n}
+			k.watch(r)
+			r.configureUntil(func() bool { return k.at != "" })
+			r.remove()
+			t.Log("killed before " + k.at)
+			got := r.Snapshot()
+			maps.DeleteFunc(got.Files, func(path string, _ fake.FileSnapshot) bool {
+				return nodespec.Within(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt`
+			})
+			compare(t, r.before, got)
+		})
+	}
+}
+
+// A host may leave before its turn to be taken over has come. R-064
+func TestRemovalInsteadOfATakeOver(t *testing.T) {
+	t.Parallel()
+	returned := func(r *rig) {
+		r.Helper()
+		got := r.Snapshot()
+		maps.DeleteFunc(got.Files, func(path string, _ fake.FileSnapshot) bool {
+			return nodespec.Within(path, `C:\Temp`) || path == `C:\k` || path == `C:\k\notes.txt` ||
+				path == `C:\k\containerd.exe` || path == `C:\k\shim.exe` // they lie elsewhere on hosts that are not of this test
+		})
+		compare(r.T, r.before, got)
+	}
+	reference := takenOver(t)
+	whole := &killer{}
+	whole.watch(reference)
+	steps := reference.remove()
+	if steps[0] != "StopService "+nodespec.ServiceAgent || !reference.there(others...) {
+		t.Errorf("steps %v", steps)
+	}
+	returned(reference)
+	for n := 1; n <= whole.seen; n++ {
+		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
+			t.Parallel()
+			r := takenOver(t)
+			k := &killer{n: n}
+			k.watch(r)
+			r.remove()
+			t.Log("killed before " + k.at)
+			returned(r)
+		})
+	}
+}
+
+// A host where the older operator has never been keeps what has the names of its files.
+func TestWhatIsNobodysLeftover(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	for _, path := range []string{`C:\Temp\hns.psm1`, `C:\k\cloud.conf`} {
+		r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+		r.must(r.Drive().WriteFile(path, []byte("own")))
+	}
+	before := r.Snapshot()
+	r.configure()
+	if !r.there(`C:\Temp\hns.psm1`, `C:\k\cloud.conf`) {
+		t.Error("it is gone")
+	}
+	r.remove()
+	compare(t, before, r.Snapshot())
+	if line, _ := r.run("facts"); line.Type != verb.TypeResult {
+		t.Errorf("%s %v", line.Type, line.Failure)
+	}
+}

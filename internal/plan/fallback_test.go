@@ -1,0 +1,186 @@
+package plan_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// keep has the agent keep a spec as the fallback.
+func (m *model) keep(spec nodespec.NodeSpec) {
+	m.Fallback, m.Kept = spec.Digest(), nil
+	for _, release := range spec.Releases {
+		m.Kept = append(m.Kept, release.Directory)
+	}
+}
+
+func (m *model) forget() { m.Fallback, m.Kept = "", nil }
+
+// attempt brings the model towards a spec, and ends after a number of steps.
+func attempt(t fataler, m *model, spec nodespec.NodeSpec, steps int) {
+	t.Helper()
+	o := &operator{t: t, m: m, spec: spec, kill: steps}
+	m.Ledger = plan.Record(m.Facts, spec)
+	for range 20 {
+		p := plan.Make(m.Facts, o.spec)
+		if len(p.Steps) == 0 || o.kill < 0 {
+			return
+		}
+		o.do(p.Steps)
+	}
+	t.Fatalf("no end: %v", names(o.steps))
+}
+
+// settle does what is left when the fallback is forgotten, with the agent killed once.
+func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
+	t.Helper()
+	m.forget()
+	o := &operator{t: t, m: m, spec: spec, kill: kill}
+	for range 10 {
+		p := plan.Settle(m.Facts, spec)
+		if len(p.Steps) == 0 {
+			m.Ledger = plan.Prune(m.Facts, spec)
+			return
+		}
+		for _, step := range p.Steps {
+			if step.DisturbsPods {
+				t.Fatalf("%s disturbs pods", step.Name)
+			}
+		}
+		o.do(p.Steps)
+	}
+	t.Fatalf("no end: %v", names(o.steps))
+}
+
+// answered is a spec with all that it needs.
+func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
+	spec.Identity.Certificate, spec.Network.PodSubnet = nodeCertificate(), "10.132.1.0/24"
+	return spec
+}
+
+// twoSpecs are of one host, one after the other. What stays when a spec does not name it any more is the same in both: see giveBackStale.
+func twoSpecs(t *rapid.T) (a, b nodespec.NodeSpec) {
+	a, b = answered(wanted(t, "first ")), answered(wanted(t, "next "))
+	b.HostName, b.Features = a.HostName, a.Features
+	return a, b
+}
+
+func sameHost(t *rapid.T, got, want *model) {
+	t.Helper()
+	got, want = got.clone(), want.clone()
+	for _, m := range []*model{got, want} {
+		m.Ledger, m.Payload, m.Networks, m.Endpoints = plan.Ledger{}, nil, orNil(m.Networks), orNil(m.Endpoints)
+		m.Antivirus.Exclusions = orNil(m.Antivirus.Exclusions)
+		slices.SortFunc(m.Antivirus.Exclusions, func(a, b host.Exclusion) int { return strings.Compare(a.Value, b.Value) })
+	}
+	if !reflect.DeepEqual(got.Facts, want.Facts) {
+		t.Fatalf("got\n%+v\nwant\n%+v", got.Facts, want.Facts)
+	}
+}
+
+// A rollback, from wherever the upgrade has come to and when it is killed itself, gives back the host as it was before the upgrade.
+func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := before(t)
+		original := m.clone()
+		a, b := twoSpecs(t)
+		m.subnet = a.Network.PodSubnet
+		converge(t, m, a, -1)
+		want := m.clone()
+		m.keep(a)
+		attempt(t, m, b, rapid.IntRange(0, 40).Draw(t, "upgraded by"))
+		for _, release := range a.Releases {
+			for _, path := range []string{release.Manifest(), release.Path(release.Files[0])} {
+				if _, there := m.Files[path]; !there {
+					t.Fatalf("%s is gone, though it is kept", path)
+				}
+			}
+		}
+		attempt(t, m, a, rapid.IntRange(0, 30).Draw(t, "killed after"))
+		steps := converge(t, m, a, -1)
+		for _, step := range steps {
+			if strings.HasPrefix(step.Name, "InstallRelease") {
+				t.Fatalf("%s: what is kept needs nothing from the operator", step.Name)
+			}
+		}
+		m.forget()
+		if left := plan.Make(m.Facts, a); len(left.Steps) > 0 {
+			t.Fatalf("left: %v", names(left.Steps))
+		}
+		sameHost(t, m, want)
+		// And the ledger still gives the host back.
+		giveBack(t, m, -1)
+		operatorLeaves(m)
+		operatorLeaves(original)
+		m.Identity, m.Antivirus, original.Antivirus = plan.IdentityFacts{}, plan.AntivirusFacts{}, plan.AntivirusFacts{}
+		sameHost(t, m, original)
+	})
+}
+
+// A settled upgrade leaves no more than the new spec would have on a fresh host.
+func TestASettledUpgradeIsAsAFirstConfiguration(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := before(t)
+		fresh := m.clone()
+		fresh.disturbs = map[string]bool{}
+		a, b := twoSpecs(t)
+		m.subnet, fresh.subnet = a.Network.PodSubnet, a.Network.PodSubnet
+		converge(t, m, a, -1)
+		m.keep(a)
+		converge(t, m, b, rapid.IntRange(-1, 40).Draw(t, "killed after"))
+		settle(t, m, b, rapid.IntRange(-1, 5).Draw(t, "settled and killed after"))
+		if steps := plan.Make(m.Facts, b).Steps; len(steps) > 0 {
+			t.Fatalf("left: %v", names(steps))
+		}
+		converge(t, fresh, b, -1)
+		sameHost(t, m, fresh)
+		if !slices.Equal(ledgerPaths(m), ledgerPaths(fresh)) {
+			t.Fatalf("the ledger knows %v, that of a fresh host %v", ledgerPaths(m), ledgerPaths(fresh))
+		}
+		settle(t, m, b, -1)
+		sameHost(t, m, fresh)
+	})
+}
+
+func ledgerPaths(m *model) []string {
+	var paths []string
+	for path := range m.Ledger.Paths {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// A release of the operator that changes nothing on a host, or nothing but the agent, is not felt by pods.
+func TestWhatANewOperatorAloneChanges(t *testing.T) {
+	m, spec := configured(t)
+	t.Run("with the same digest nothing", func(t *testing.T) {
+		next := spec
+		next.Version = "12.0.1"
+		if p := plan.Make(m.Facts, next); next.Digest() != spec.Digest() || len(p.Steps) > 0 {
+			t.Errorf("digest the same: %t, steps %v", next.Digest() == spec.Digest(), names(p.Steps))
+		}
+	})
+	t.Run("with another agent the agent's service", func(t *testing.T) {
+		next := spec
+		next.Services = slices.Clone(spec.Services)
+		next.Services[len(next.Services)-1].CommandLine = `C:\k\wicd\ba9876543210\wicd.exe service`
+		p := plan.Make(m.Facts, next)
+		want := []string{"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent, "StartService " + nodespec.ServiceAgent}
+		if !slices.Equal(names(p.Steps), want) {
+			t.Errorf("got %q", names(p.Steps))
+		}
+		for _, step := range p.Steps {
+			if step.DisturbsPods || step.Reboots {
+				t.Errorf("%s disturbs pods: %t, restarts the host: %t", step.Name, step.DisturbsPods, step.Reboots)
+			}
+		}
+	})
+}
