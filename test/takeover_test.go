@@ -14,66 +14,13 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// What the operator of the time before WICD left on a host: the bootstrapper WMCB made the kubelet's service and the operator the
-// others, all with programs directly in C:\k; pods ran in Docker.
-var (
-	bootstrapped = []host.ServiceConfig{
-		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`, StartType: host.StartAutomatic},
-		{Name: "kubelet", Description: "OpenShift Kubelet", StartType: host.StartAutomatic, Dependencies: []string{"docker"},
-			CommandLine: `C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig ` +
-				`--cert-dir=c:\var\lib\kubelet\pki\ --windows-service --logtostderr=false --log-file=C:\var\log\kubelet\kubelet.log ` +
-				`--register-with-taints=os=Windows:NoSchedule --node-labels=node.openshift.io/os_id=Windows --container-runtime=docker ` +
-				`--resolv-conf= --v=3`},
-		{Name: "hybrid-overlay-node", StartType: host.StartAutomatic, Dependencies: []string{"kubelet"},
-			CommandLine: `C:\k\hybrid-overlay-node.exe --node instance-1 --k8s-kubeconfig C:\k\kubeconfig --windows-service ` +
-				`--logfile C:\var\log\hybrid-overlay\hybrid-overlay.log`},
-		{Name: "kube-proxy", StartType: host.StartAutomatic, Dependencies: []string{"hybrid-overlay-node"},
-			CommandLine: `C:\k\kube-proxy.exe --windows-service --v=4 --proxy-mode=kernelspace --feature-gates=WinOverlay=true ` +
-				`--hostname-override=instance-1 --kubeconfig=C:\k\kubeconfig --cluster-cidr=10.132.9.0/24 --log-dir=C:\var\log\kube-proxy ` +
-				`--logtostderr=false --network-name=OVNKubernetesHybridOverlayNetwork --source-vip=10.132.9.2 --enable-dsr=false`},
-	}
-	bootstrappedPrograms = []string{
-		`C:\Program Files\Docker\dockerd.exe`, `C:\k\kubelet.exe`, `C:\k\hybrid-overlay-node.exe`, `C:\k\kube-proxy.exe`,
-	}
-	bootstrappedFiles = map[string]string{
-		`C:\k\kubelet.conf`:              `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","cgroupsPerQOS":false}`,
-		`C:\k\kubeconfig`:                "apiVersion: v1\nkind: Config\n",
-		`C:\k\bootstrap-kubeconfig`:      "apiVersion: v1\nkind: Config\n",
-		`C:\k\kubelet-ca.crt`:            "an authority of that time\n",
-		`C:\k\wmcb.exe`:                  "MZ",
-		`C:\k\cni\win-overlay.exe`:       strings.Repeat("MZ", 1<<20), // more than is kept of a file that was there before
-		`C:\k\cni\config\cni.conf`:       `{"cniVersion":"0.2.0","type":"win-overlay"}`,
-		`C:\var\log\kubelet\kubelet.log`: "I0101\n",
-	}
-)
-
-// bootstrap makes of a host one that WMCB configured.
-func bootstrap(t *testing.T, m *fake.Machine) {
-	t.Helper()
-	daemon, err := m.Drive().ReadFile(`C:\Windows\System32\svchost.exe`) // idles, as a service
-	must(t, err)
-	files := maps.Clone(bootstrappedFiles)
-	for _, program := range bootstrappedPrograms {
-		files[program] = string(daemon)
-	}
-	for path, content := range files {
-		must(t, m.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
-		must(t, m.Drive().WriteFile(path, []byte(content)))
-	}
-	console := m.Host()
-	for _, config := range bootstrapped {
-		must(t, console.Services.Configure(t.Context(), config))
-	}
-	must(t, console.Services.Start(t.Context(), "kube-proxy")) // and with it what it depends on
-}
-
 // R-074, R-093, R-127
 func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{
 		Name: "instance-1", Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled},
 	}, {Name: "instance-2"}}})
 	m := r.Host("instance-1").Machine()
-	bootstrap(t, m)
+	seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderDocker, WithoutNode: true})
 	docker, _ := m.Service("docker")
 	run(t, r)
 	list(t, r)
@@ -114,7 +61,7 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 		}
 	})
 	t.Run("its programs have the paths that they had", func(t *testing.T) {
-		for _, path := range append(bootstrappedPrograms[1:], `C:\k\cni\win-overlay.exe`) {
+		for _, path := range []string{`C:\k\kubelet.exe`, `C:\k\hybrid-overlay-node.exe`, `C:\k\kube-proxy.exe`, `C:\k\cni\win-overlay.exe`} {
 			info, err := m.Host().Files.Stat(t.Context(), path)
 			if err != nil || info.LinkTarget == "" {
 				t.Errorf("%s is %+v, %v", path, info, err)
@@ -133,9 +80,9 @@ func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	t.Run("it can be removed, and nothing of a node is left", func(t *testing.T) {
 		list(t, r, "instance-2")
 		gone(t, r, "instance-1")
-		for _, config := range bootstrapped[1:] {
-			if service, there := m.Service(config.Name); there {
-				t.Errorf("service %s is left: %+v", config.Name, service)
+		for _, name := range []string{"kubelet", "hybrid-overlay-node", "kube-proxy"} {
+			if service, there := m.Service(name); there {
+				t.Errorf("service %s is left: %+v", name, service)
 			}
 		}
 		if now, _ := m.Service("docker"); now.PID != docker.PID {

@@ -17,9 +17,12 @@ type Claim struct {
 	Node *corev1.Node
 	// Others are all WindowsInstances, the claimant among them or not.
 	Others []v1alpha1.WindowsInstance
+	// Older is what shows that a Node which an operator before version 12 has configured is that of the claimant's host.
+	Older OlderProof
 }
 
-// NameClaim decides whether the instance may have the node name: it must be free, or bound to this very instance already. Who has
+// NameClaim decides whether the instance may have the node name: it must be free, or bound to this very instance already, or the name of
+// this very host's Node from the time of an operator before version 12. Who has
 // confirmed a claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it
 // has: the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
 //
@@ -123,6 +126,9 @@ func againstNode(claim Claim) Decision {
 	}
 	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && handedOver(claim, holder) {
 		return Decision{Allowed: true}
+	}
+	if OlderNode(node) {
+		return TakesOver(claim)
 	}
 	return Decision{
 		Check: "OtherNode", Reason: v1alpha1.ReasonNameConflict,

@@ -1,0 +1,270 @@
+package instance
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+)
+
+const olderVersion = "10.19.0-1a2b3c4"
+
+// olderNode is the Node of the trial's Machine, as an older operator has left it.
+func olderNode() *corev1.Node {
+	node := readyNode("abc")
+	node.Name, node.UID = "ip-10-0-0-8.example.internal", "uid-of-the-node"
+	node.Annotations = map[string]string{v1alpha1.AnnotationVersion: olderVersion, v1alpha1.AnnotationPubKeyHash: "abc", v1alpha1.AnnotationDesiredVersion: olderVersion}
+	node.Spec.Taints = nil
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ofMachine().Spec.Address}}
+	return node
+}
+
+// olderTrial has the instance of a Machine that is to be replaced, and the Node of an older operator.
+func olderTrial(t *testing.T, instance *v1alpha1.WindowsInstance, node *corev1.Node, change func(*machinev1beta1.Machine)) *trial {
+	t.Helper()
+	instance.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace
+	x := newTrial(t)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	reference := instance.Spec.Source.Machine
+	made := &machinev1beta1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name, UID: reference.UID},
+		Status: machinev1beta1.MachineStatus{
+			NodeRef:   &corev1.ObjectReference{Name: node.Name, UID: node.UID},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: instance.Spec.Address}},
+		},
+	}
+	if change != nil {
+		change(made)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: x.private}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(instance, node, made, secret).Build()
+	x.Client, x.Live = api, api
+	return x
+}
+
+func (x *trial) nodeNamed(name string) *corev1.Node {
+	x.t.Helper()
+	node := &corev1.Node{}
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		x.t.Fatal(err)
+	}
+	return node
+}
+
+//
+func TestTheNodeOfAMachineThatIsToBeReplacedIsTakenOverWithoutAConnection(t *testing.T) {
+	for name, c := range map[string]struct {
+		instance func(*v1alpha1.WindowsInstance)
+		machine  func(*machinev1beta1.Machine)
+	}{
+		"the Machine names its Node":               {},
+		"the Machine has its address, and no Node": {machine: func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil }},
+		"the operator was ended after it had claimed the name": {instance: func(i *v1alpha1.WindowsInstance) {
+			i.Status.NodeRef = &v1alpha1.NodeReference{Name: olderNode().Name}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := ofMachine()
+			if c.instance != nil {
+				c.instance(instance)
+			}
+			x := olderTrial(t, instance, olderNode(), c.machine)
+			got, _ := x.reconcile()
+			expect(t, got, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+			expect(t, got, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if ref := got.Status.NodeRef; ref == nil || ref.Name != olderNode().Name || ref.UID != "uid-of-the-node" || !ref.Confirmed || got.Status.Version != olderVersion {
+				t.Errorf("Node %+v, version %s", ref, got.Status.Version)
+			}
+			if bound := x.nodeNamed(olderNode().Name); bound.Annotations[v1alpha1.AnnotationInstance] != machine || bound.Spec.Unschedulable {
+				t.Errorf("the Node has %v", bound.Annotations)
+			}
+			if told := strings.Join(x.told(), "\n"); x.dials != 0 || strings.Count(told, "NodeTakenOver") != 1 {
+				t.Errorf("%d connections, told %s", x.dials, told)
+			}
+			again, _ := x.reconcile()
+			if again.ResourceVersion != got.ResourceVersion || x.dials != 0 || len(x.told()) > 0 {
+				t.Error("the next pass does something again")
+			}
+		})
+	}
+}
+
+func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		node    func(*corev1.Node)
+		machine func(*machinev1beta1.Machine)
+	}{
+		"for a Machine that has another Node":           {machine: func(m *machinev1beta1.Machine) { m.Status.NodeRef.Name = "another" }},
+		"for a Machine that was made again":             {machine: func(m *machinev1beta1.Machine) { m.UID = "another" }},
+		"for a Machine, when it is that of listed host": {node: func(n *corev1.Node) { n.Labels[v1alpha1.LabelBYOH] = "true" }},
+		"for a Machine, when its Node was another one":  {node: func(n *corev1.Node) { n.UID = "another" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := olderNode()
+			x := olderTrial(t, ofMachine(), olderNode(), c.machine)
+			if c.node != nil {
+				x = olderTrial(t, ofMachine(), func() *corev1.Node { c.node(node); return node }(), func(m *machinev1beta1.Machine) {
+					m.Status.NodeRef.UID = olderNode().UID
+				})
+			}
+			instance, _ := x.reconcile()
+			if bound := x.nodeNamed(node.Name).Annotations[v1alpha1.AnnotationInstance]; bound != "" || instance.Status.NodeRef != nil {
+				t.Errorf("it is bound to %q, and the instance has %+v", bound, instance.Status.NodeRef)
+			}
+		})
+	}
+}
+
+func TestANodeThatIsTakenAtTheSameTimeIsNotTakenFromTheOther(t *testing.T) {
+	x := olderTrial(t, ofMachine(), olderNode(), nil)
+	plain, ok := x.Client.(client.WithWatch)
+	if !ok {
+		t.Fatal("the client does not watch")
+	}
+	x.Client = interceptor.NewClient(plain, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if node, ok := o.(*corev1.Node); ok {
+				other := &corev1.Node{}
+				if err := c.Get(ctx, client.ObjectKeyFromObject(node), other); err != nil {
+					return err
+				}
+				if other.Annotations[v1alpha1.AnnotationInstance] == "" {
+					other.Annotations[v1alpha1.AnnotationInstance] = "another"
+					if err := c.Update(ctx, other); err != nil {
+						return err
+					}
+				}
+			}
+			return c.Patch(ctx, o, patch, options...)
+		},
+	})
+	x.reconcile()
+	if bound := x.nodeNamed(olderNode().Name).Annotations[v1alpha1.AnnotationInstance]; bound != "another" {
+		t.Errorf("it is bound to %q", bound)
+	}
+}
+
+func TestANodeThatWasTakenOverAndDoesNotWorkIsNotShownAsReady(t *testing.T) {
+	x := olderTrial(t, ofMachine(), olderNode(), nil)
+	x.reconcile()
+	node := x.nodeNamed(olderNode().Name)
+	node.Status.Conditions[0].Status = corev1.ConditionFalse
+	if err := x.Client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+	if x.dials != 0 {
+		t.Errorf("%d connections", x.dials)
+	}
+}
+
+// noted makes the older operator's list of host keys.
+func (x *trial) noted(key string) {
+	x.t.Helper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: hostKeysConfigMap}, Data: map[string]string{ofMachine().Spec.Address: key}}
+	if err := x.Client.Create(x.t.Context(), object); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
+	t.Run("another one stops the host", func(t *testing.T) {
+		x := newTrial(t, ofMachine())
+		x.noted(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+		if logins, execs := x.host.seen(); len(logins) > 0 || execs > 0 {
+			t.Errorf("logins %v, %d execs", logins, execs)
+		}
+	})
+	t.Run("what is no key stops before a connection, and says what to do", func(t *testing.T) {
+		x := newTrial(t, ofMachine())
+		x.noted("not a key")
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, "HostKeyChanged")
+		if x.dials != 0 || !strings.Contains(instance.Status.NextAction, hostKeysConfigMap) {
+			t.Errorf("%d connections, next %s", x.dials, instance.Status.NextAction)
+		}
+	})
+	t.Run("a host that is to be removed, and was never reached, is not reached for it", func(t *testing.T) {
+		instance := ofMachine()
+		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
+		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		x := newTrial(t, instance)
+		x.noted(base64.StdEncoding.EncodeToString(x.key.Signer().PublicKey().Marshal()))
+		if left, _ := x.reconcile(); left != nil || x.dials != 0 {
+			t.Errorf("%d connections, left %v", x.dials, left)
+		}
+	})
+}
+
+func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) {
+	node := olderNode()
+	node.Annotations[v1alpha1.AnnotationUsername], node.Annotations[v1alpha1.AnnotationTakenOverFrom] = "encrypted", olderVersion
+	node.Labels["a-users"], node.Spec.Unschedulable = "label", true
+	dropOlderMarks(node)
+	if len(node.Annotations) != 2 || node.Labels["a-users"] == "" || !node.Spec.Unschedulable {
+		t.Errorf("a Node that a user has made unschedulable has %v, %v, unschedulable: %t", node.Annotations, node.Labels, node.Spec.Unschedulable)
+	}
+	node.Labels[v1alpha1.LabelUpgrading] = "true"
+	dropOlderMarks(node)
+	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || node.Spec.Unschedulable {
+		t.Error("a Node whose upgrade the older operator has begun stays unschedulable")
+	}
+}
+
+// A Machine that no version has configured to its end is not replaced, and would wait for that for ever.
+func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
+	node := olderNode()
+	delete(node.Annotations, v1alpha1.AnnotationVersion)
+	x := olderTrial(t, ofMachine(), node, nil)
+	instance, _ := x.reconcile()
+	if bound := x.nodeNamed(node.Name).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
+		t.Errorf("it is bound to %q", bound)
+	}
+	if instance.Status.Summary == v1alpha1.ReasonAwaitsReplacement || x.dials == 0 {
+		t.Errorf("%d connections, and it says %s", x.dials, instance.Status.Summary)
+	}
+}
+
+// A kubelet may write annotations, labels and addresses on its own Node.
+func TestANodeThatClaimsToBeAnotherHostHoldsNothingUp(t *testing.T) {
+	liar := olderNode()
+	liar.Name = "liar"
+	liar.Annotations[v1alpha1.AnnotationHostKey] = base64.StdEncoding.EncodeToString(newTrial(t).key.Signer().PublicKey().Marshal())
+	x := olderTrial(t, ofMachine(), liar, func(m *machinev1beta1.Machine) { m.Status.NodeRef = nil })
+	owner := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "owner"}}
+	owner.Spec = v1alpha1.WindowsInstanceSpec{Address: "10.0.0.99", Source: v1alpha1.Source{ConfigMapKey: "10.0.0.99"}}
+	if err := x.Client.Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	owner.Status.NodeRef = &v1alpha1.NodeReference{Name: "liar", Confirmed: true}
+	if err := x.Client.Status().Update(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	instance, _ := x.reconcile()
+	if ref := instance.Status.NodeRef; ref != nil && ref.Name == "liar" || x.nodeNamed("liar").Annotations[v1alpha1.AnnotationInstance] != "" {
+		t.Errorf("it is taken over: %+v", ref)
+	}
+	if reason := instance.Status.Summary; reason == v1alpha1.ReasonNameConflict || reason == "HostKeyChanged" || x.dials == 0 {
+		t.Errorf("the other host is held up: %s, %s", reason, instance.Status.NextAction)
+	}
+}

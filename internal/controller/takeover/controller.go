@@ -1,0 +1,146 @@
+// Package takeover removes what an operator before version 12 has made in the cluster for itself and for its agents, once no host needs it
+// any more. Its nodes are taken over one by one by package instance; hosts that were not reached yet go on with what they have.
+package takeover
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
+// +kubebuilder:rbac:groups="";events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+// deploymentName is the operator's own Deployment, which events are about.
+const deploymentName = "windows-machine-config-operator"
+
+// Reconciler deletes what is left of an operator before version 12. It looks when it starts, and when something has changed that it waits
+// for; once nothing is left it asks the API server for nothing.
+type Reconciler struct {
+	// Client reads nodes and instances from its cache.
+	Client client.Client
+	// Live reads the API server.
+	Live      client.Reader
+	Namespace string
+	// Version is this operator's.
+	Version string
+	Events  events.EventRecorder
+
+	// cleared is true when nothing was left at the last look. Only one goroutine uses it.
+	cleared bool
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{r.request()} })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("takeover").
+		Watches(&corev1.Node{}, whole, builder.WithPredicates(nodeChanged())).
+		Watches(&v1alpha1.WindowsInstance{}, whole, builder.WithPredicates(pinChanged())).
+		// A cluster may have no node any more, and what it had them with.
+		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(r.request())
+			return nil
+		})).
+		Complete(r)
+}
+
+// request is the only one: all is looked at together.
+func (r *Reconciler) request() reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}}
+}
+
+// Reconcile deletes what is left, if no host needs it.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	// The cache may be behind, and is asked only whether it is worth a look.
+	needed, err := r.neededBy(ctx, r.Client)
+	if needed == "" && err == nil && !r.cleared {
+		needed, err = r.neededBy(ctx, r.Live)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if needed != "" {
+		r.cleared = false
+		log.FromContext(ctx).V(1).Info("what an older version of the operator has left in the cluster stays", "because", needed)
+		return ctrl.Result{}, nil
+	}
+	if r.cleared {
+		return ctrl.Result{}, nil
+	}
+	all, err := r.leftovers(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, left := range all {
+		if err := r.delete(ctx, left); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	r.cleared, err = r.clearHostKeys(ctx)
+	return ctrl.Result{}, err
+}
+
+// neededBy says which host may still depend on what is left; empty when none does.
+func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string, error) {
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+		return "", fmt.Errorf("list Windows nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		if policy.ServesOlder(&nodes.Items[i], r.Version) {
+			return "Node " + nodes.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}
+
+// delete deletes one object if it is there, and tells it.
+func (r *Reconciler) delete(ctx context.Context, left leftover) error {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(left.kind)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: left.namespace, Name: left.name}, object)
+	if err == nil {
+		uid := object.GetUID()
+		err = r.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s, which an older version of the operator has left: %w", left, err)
+	}
+	log.FromContext(ctx).Info("deleted what an older version of the operator has left", "object", left.String(), "it was", left.was)
+	// Related, so that each is an event of its own and not one more of a series.
+	r.Events.Eventf(r.deployment(ctx), object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
+		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)
+	return nil
+}
+
+// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
+	found := &appsv1.Deployment{}
+	name := metav1.ObjectMeta{Namespace: r.Namespace, Name: deploymentName}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}, found); err != nil {
+		return &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: name}
+	}
+	return found
+}

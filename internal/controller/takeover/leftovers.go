@@ -1,0 +1,117 @@
+package takeover
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// The names of windows-services-<version> cannot be foreseen, so that the right to delete ConfigMaps is that for all in the operator's own
+// namespace. All others are named.
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-instance-config-daemon,verbs=get;delete
+// +kubebuilder:rbac:groups="",namespace=system,resources=serviceaccounts,resourceNames=windows-instance-config-daemon,verbs=get;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=system,resources=roles;rolebindings,resourceNames=windows-instance-config-daemon,verbs=get;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles;clusterrolebindings,resourceNames=windows-instance-config-daemon;system-wicd-nodes,verbs=get;delete
+
+// Names of what operators before version 12 have made.
+const (
+	agentName      = "windows-instance-config-daemon" // of their agent: account, credentials and rights
+	agentsName     = "system-wicd-nodes"              // the rights of all agents with certificates of their own
+	servicesPrefix = "windows-services-"              // followed by a version: what their agents were to configure
+	lockName       = "windows-machine-config-operator-lock"
+	hostKeysName   = "windows-ssh-host-keys"
+)
+
+// leftover is an object to be deleted, and what it was there for.
+type leftover struct {
+	kind            schema.GroupVersionKind
+	namespace, name string
+	was             string
+}
+
+func (l leftover) String() string { return l.kind.Kind + " " + l.name }
+
+// leftovers are all that may be there but the host keys: rights first, then credentials, then the rest.
+func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
+	core, rbac := corev1.SchemeGroupVersion.WithKind, rbacv1.SchemeGroupVersion.WithKind
+	all := []leftover{
+		{rbac("ClusterRoleBinding"), "", agentName, "the right of every host to change every Node"},
+		{rbac("ClusterRoleBinding"), "", agentsName, "the right of every host with a certificate to change every Node"},
+		{rbac("RoleBinding"), r.Namespace, agentName, "the right of hosts to read the operator's namespace"},
+		{core("Secret"), r.Namespace, agentName, "a token without end that lies on every host"},
+		{core("ServiceAccount"), r.Namespace, agentName, "what hosts were logged in as"},
+		{rbac("ClusterRole"), "", agentName, "what the agent on hosts might do"},
+		{rbac("ClusterRole"), "", agentsName, "what agents with certificates might do"},
+		{rbac("Role"), r.Namespace, agentName, "what the agent on hosts might do in the operator's namespace"},
+		{core("ConfigMap"), r.Namespace, lockName, "the lock by which one operator of several worked"},
+	}
+	services, err := r.services(ctx)
+	return append(all, services...), err
+}
+
+// services are the ConfigMaps that the older operator has told its agents with.
+func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
+	var list corev1.ConfigMapList
+	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
+		return nil, fmt.Errorf("list ConfigMaps in namespace %s: %w", r.Namespace, err)
+	}
+	var found []leftover
+	for i := range list.Items {
+		if tellsServices(&list.Items[i]) {
+			found = append(found, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, list.Items[i].Name,
+				"the services that the agent of that version was to configure"})
+		}
+	}
+	return found, nil
+}
+
+// tellsServices tells whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with such a name: it cannot be
+// changed, and has two keys that are always there.
+func tellsServices(object *corev1.ConfigMap) bool {
+	_, services := object.Data["services"]
+	_, files := object.Data["files"]
+	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil && *object.Immutable && services && files
+}
+
+// clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is pinned by an instance.
+// Else a host that nobody has reached since would be trusted at first contact again. It tells whether nothing is left.
+func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
+	noted := &corev1.ConfigMap{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: hostKeysName}, noted)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read ConfigMap %s: %w", hostKeysName, err)
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Live.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+		return false, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	for i := range instances.Items {
+		if instance := &instances.Items[i]; instance.Status.HostKey == nil && mayBeNoted(instance.Spec.Address, noted.Data) {
+			return false, nil
+		}
+	}
+	return true, r.delete(ctx, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, hostKeysName,
+		"the host keys that were noted; they are in the status of the WindowsInstances now"})
+}
+
+// mayBeNoted tells whether one of the entries may be that of an address. The older operator has noted names by their addresses as well.
+func mayBeNoted(address string, noted map[string]string) bool {
+	if _, ok := noted[address]; ok {
+		return true
+	}
+	_, err := netip.ParseAddr(address)
+	return err != nil && len(noted) > 0
+}

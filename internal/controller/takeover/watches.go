@@ -1,0 +1,42 @@
+package takeover
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// nodeChanged lets through what makes a host need, or no longer need, what is left: its end, and what versions of the operator have written
+// on its Node.
+func nodeChanged() predicate.Predicate {
+	return predicate.Funcs{
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, ok2 := e.ObjectNew.(*corev1.Node)
+			return ok && ok2 && marks(before) != marks(after)
+		},
+	}
+}
+
+// marks are the annotations that say which version a host depends on.
+func marks(node *corev1.Node) [3]string {
+	return [3]string{
+		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationInstance], node.Annotations[v1alpha1.AnnotationDesiredVersion],
+	}
+}
+
+// pinChanged lets through that a host was pinned, or is no longer wanted.
+func pinChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
+			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
+			return ok && ok2 && before.Status.HostKey == nil && after.Status.HostKey != nil
+		},
+	}
+}

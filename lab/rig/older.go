@@ -1,0 +1,115 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OlderKind is a generation of operators before version 12, by what they made of hosts.
+type OlderKind string
+
+const (
+	// OlderDocker is the generation of WMCB, until version 5: pods ran in Docker, and no agent stayed on the host.
+	OlderDocker OlderKind = "Docker"
+	// OlderContainerd is the generation of WICD, an agent that stays on the host and undoes what others change.
+	OlderContainerd OlderKind = "containerd"
+)
+
+// Version is one of that generation, in the form in which it named itself.
+func (k OlderKind) Version() string {
+	if k == OlderDocker {
+		return "3.1.0-5d6e7f8"
+	}
+	return "10.19.0-1a2b3c4"
+}
+
+// Names of what operators before version 12 made.
+const (
+	olderAgentAccount = "windows-instance-config-daemon"
+	olderAgentGroup   = "system:wicd-nodes"
+	olderAgentRights  = "system-wicd-nodes"
+	olderLock         = "windows-machine-config-operator-lock"
+	olderHostKeys     = "windows-ssh-host-keys"
+)
+
+// OlderClusterObjects are what an operator of the generation of WICD has in the cluster beside what a user made and what each version has.
+func OlderClusterObjects(namespace, version string) []client.Object {
+	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: olderAgentAccount}}
+	role := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	}
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "update"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+	}
+	owner := map[string]string{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
+	hostKeys := &corev1.ConfigMap{ObjectMeta: here(olderHostKeys)}
+	hostKeys.Labels = owner
+	token := &corev1.Secret{ObjectMeta: here(olderAgentAccount), Type: corev1.SecretTypeServiceAccountToken}
+	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: olderAgentAccount}
+	return []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: here(olderAgentAccount)},
+		token,
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, Rules: rules},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, Rules: rules},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, RoleRef: role(olderAgentAccount), Subjects: account},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, RoleRef: role(olderAgentRights),
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: olderAgentGroup}}},
+		&rbacv1.RoleBinding{ObjectMeta: here(olderAgentAccount), RoleRef: role(olderAgentAccount), Subjects: account},
+		olderServices(namespace, version),
+		hostKeys,
+		&corev1.ConfigMap{ObjectMeta: here(olderLock)},
+	}
+}
+
+// olderServices is what WICD reads of a version: services with their order, and variables.
+func olderServices(namespace, version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "windows-services-" + version},
+		Immutable:  ptr.To(true),
+		Data: map[string]string{
+			"services": `[{"name":"containerd","path":"C:\\k\\containerd\\containerd.exe --config C:\\k\\containerd\\containerd_conf.toml","bootstrap":true,"priority":0},` +
+				`{"name":"kubelet","path":"C:\\k\\kube-log-runner.exe -log-file=C:\\var\\log\\kubelet\\kubelet.log C:\\k\\kubelet.exe","dependencies":["containerd"],"bootstrap":true,"priority":1}]`,
+			"files":                  `[]`,
+			"watchedEnvironmentVars": `["HTTP_PROXY","HTTPS_PROXY","NO_PROXY"]`,
+		},
+	}
+}
+
+// SeedOlderCluster puts into the cluster what an operator of the generation of WICD has there, after InstallOperator. Close takes away what is
+// left of it.
+func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
+	for _, object := range OlderClusterObjects(r.Namespace(), cmp.Or(version, OlderContainerd.Version())) {
+		if err := r.Client.Create(ctx, object); err != nil {
+			return fmt.Errorf("make %T %s of an older operator: %w", object, object.GetName(), err)
+		}
+		r.onClose(func() error { return client.IgnoreNotFound(r.Client.Delete(context.WithoutCancel(ctx), object)) })
+	}
+	return nil
+}
+
+// NoteOlderHostKeys writes host keys as an older operator notes them for hosts that are no nodes yet: base64 by address.
+func (r *Rig) NoteOlderHostKeys(ctx context.Context, keys map[string]string) error {
+	noted := &corev1.ConfigMap{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace(), Name: olderHostKeys}, noted); err != nil {
+		return fmt.Errorf("note host keys: %w", err)
+	}
+	if noted.Data == nil {
+		noted.Data = map[string]string{}
+	}
+	maps.Copy(noted.Data, keys)
+	if err := r.Client.Update(ctx, noted); err != nil {
+		return fmt.Errorf("note host keys: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// olderAgentMagic begins the stand-in for the agent of operators before version 12. What it is to configure follows, as JSON.
+const olderAgentMagic = "MZwmco-lab-older-agent\n"
+
+// olderAgentPeriod is how often it looks. The real one does so at each change of its Node, and every two minutes.
+const olderAgentPeriod = time.Second
+
+// olderAgent is the executable of an agent that keeps services as they are given.
+func olderAgent(services []host.ServiceConfig) ([]byte, error) {
+	data, err := json.Marshal(services)
+	if err != nil {
+		return nil, fmt.Errorf("encode services: %w", err)
+	}
+	return append([]byte(olderAgentMagic), data...), nil
+}
+
+// withOlderAgent adds the older agent to the programs of a table.
+func withOlderAgent(next fake.ProgramTable, clock clock.WithTicker) fake.ProgramTable {
+	return func(content []byte) (fake.Program, error) {
+		data, ok := bytes.CutPrefix(content, []byte(olderAgentMagic))
+		if !ok {
+			return next(content)
+		}
+		var services []host.ServiceConfig
+		if err := json.Unmarshal(data, &services); err != nil {
+			return nil, fmt.Errorf("read what the older agent is to configure: %w", err)
+		}
+		return func(ctx context.Context, p *fake.Process) int {
+			ticker := clock.NewTicker(olderAgentPeriod)
+			defer ticker.Stop()
+			for {
+				for _, config := range services {
+					if err := revert(ctx, p.Host.Services, config); err != nil {
+						fmt.Fprintf(p.Stderr, "E %v\r\n", err) // it looks again
+					}
+				}
+				select {
+				case <-ctx.Done():
+					return 0
+				case <-ticker.C():
+				}
+			}
+		}, nil
+	}
+}
+
+// revert makes a service what the older agent wants it to be, and has it run.
+func revert(ctx context.Context, services host.Services, config host.ServiceConfig) error {
+	found, err := services.Query(ctx, config.Name)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 || found[0].CommandLine != config.CommandLine || found[0].Description != config.Description ||
+		!slices.Equal(found[0].Dependencies, config.Dependencies) {
+		if len(found) > 0 {
+			if err := services.Stop(ctx, config.Name); err != nil {
+				return err
+			}
+		}
+		if err := services.Configure(ctx, config); err != nil {
+			return err
+		}
+	}
+	if len(found) > 0 && found[0].State == host.ServiceRunning {
+		return nil
+	}
+	return services.Start(ctx, config.Name)
+}

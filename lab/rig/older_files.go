@@ -1,0 +1,204 @@
+package rig
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/lab/payload"
+)
+
+// olderLayout is what an older operator has put on a host.
+type olderLayout struct {
+	services []host.ServiceConfig // in the order of their dependencies, the agent's last
+	files    map[string]string
+	folders  []string
+	// variables are those of the machine.
+	variables map[string]string
+	// started is the service that is started, and with it what it depends on.
+	started []string
+}
+
+// idleProgram stands for programs that run as services and of whose work nothing is shown.
+const idleProgram = `C:\Windows\System32\svchost.exe`
+
+// olderInputs are what differs from host to host.
+type olderInputs struct {
+	node, address, subnet, server, namespace string
+	authority                                []byte
+	idle                                     string // content of idleProgram
+}
+
+const olderNetwork = "OVNKubernetesHybridOverlayNetwork"
+
+// kubeconfig is one with the kubelet's certificate, or with a token.
+func (in olderInputs) kubeconfig(user string) string {
+	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		fmt.Sprintf("clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n", in.server, base64.StdEncoding.EncodeToString(in.authority)) +
+		"users: [{name: u, user: " + user + "}]\n"
+}
+
+const (
+	olderCertificateUser = `{client-certificate: 'C:\var\lib\kubelet\pki\kubelet-client-current.pem', client-key: 'C:\var\lib\kubelet\pki\kubelet-client-current.pem'}`
+	olderTokenUser       = `{token: an-older-token}`
+)
+
+// olderDockerLayout is that of WMCB: it made the kubelet's service and the operator the others, all with programs directly in C:\k.
+func olderDockerLayout(in olderInputs) olderLayout {
+	services := []host.ServiceConfig{
+		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`, StartType: host.StartAutomatic},
+		{Name: "kubelet", Description: "OpenShift Kubelet", StartType: host.StartAutomatic, Dependencies: []string{"docker"},
+			CommandLine: `C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig --kubeconfig=C:\k\kubeconfig ` +
+				`--cert-dir=c:\var\lib\kubelet\pki\ --windows-service --logtostderr=false --log-file=C:\var\log\kubelet\kubelet.log ` +
+				`--register-with-taints=os=Windows:NoSchedule --node-labels=node.openshift.io/os_id=Windows --container-runtime=docker ` +
+				`--resolv-conf= --v=3`},
+		{Name: "hybrid-overlay-node", StartType: host.StartAutomatic, Dependencies: []string{"kubelet"},
+			CommandLine: `C:\k\hybrid-overlay-node.exe --node ` + in.node + ` --k8s-kubeconfig C:\k\kubeconfig --windows-service ` +
+				`--logfile C:\var\log\hybrid-overlay\hybrid-overlay.log`},
+		{Name: "kube-proxy", StartType: host.StartAutomatic, Dependencies: []string{"hybrid-overlay-node"},
+			CommandLine: `C:\k\kube-proxy.exe --windows-service --v=4 --proxy-mode=kernelspace --feature-gates=WinOverlay=true ` +
+				`--hostname-override=` + in.node + ` --kubeconfig=C:\k\kubeconfig --cluster-cidr=` + in.subnet + ` --log-dir=C:\var\log\kube-proxy ` +
+				`--logtostderr=false --network-name=` + olderNetwork + ` --source-vip=10.132.9.2 --enable-dsr=false`},
+	}
+	files := map[string]string{
+		`C:\k\kubelet.conf`:                      `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","cgroupsPerQOS":false}`,
+		`C:\k\kubeconfig`:                        in.kubeconfig(olderCertificateUser),
+		`C:\k\bootstrap-kubeconfig`:              in.kubeconfig(olderTokenUser),
+		`C:\k\kubelet-ca.crt`:                    "an authority of that time\n",
+		`C:\k\wmcb.exe`:                          "MZ",
+		`C:\k\cni\win-overlay.exe`:               strings.Repeat("MZ", 1<<20), // more than is kept of a file that was there before
+		`C:\k\cni\config\cni.conf`:               `{"cniVersion":"0.2.0","type":"win-overlay"}`,
+		`C:\var\log\kubelet\kubelet.log`:         "I0101\n",
+		`C:\Temp\wget-ignore-cert.ps1`:           "# of an older operator\n",
+		`C:\Temp\hns.psm1`:                       "# of an older operator\n",
+		`C:\Temp\of-somebody-else.ps1`:           "# not of an older operator\n",
+		`C:\var\log\hybrid-overlay\overlay.log`:  "I0101\n",
+		`C:\Program Files\Docker\dockerd.exe`:    in.idle,
+		`C:\k\kubelet.exe`:                       in.idle,
+		`C:\k\hybrid-overlay-node.exe`:           in.idle,
+		`C:\k\kube-proxy.exe`:                    in.idle,
+		`C:\k\windows_exporter.exe`:              in.idle,
+		`C:\ProgramData\docker\containers\a.txt`: "a container of that time\n",
+	}
+	return olderLayout{services: services, files: files, started: []string{"kube-proxy"}}
+}
+
+// olderContainerdServices are those of WICD, all but its own.
+func olderContainerdServices(in olderInputs) []host.ServiceConfig {
+	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
+	service := func(name, line string, dependencies ...string) host.ServiceConfig {
+		return host.ServiceConfig{Name: name, Description: "OpenShift managed " + name, CommandLine: line, StartType: host.StartManual, Dependencies: dependencies}
+	}
+	return []host.ServiceConfig{
+		service("containerd", `C:\k\containerd\containerd.exe --config C:\k\containerd\containerd_conf.toml --log-file C:\var\log\containerd\containerd.log --run-service --log-level info`),
+		service("kubelet", runner+`kubelet\kubelet.log C:\k\kubelet.exe --config=C:\k\kubelet.conf --bootstrap-kubeconfig=C:\k\bootstrap-kubeconfig `+
+			`--kubeconfig=C:\k\kubeconfig --cert-dir=c:\var\lib\kubelet\pki\ --windows-service --node-labels=node.openshift.io/os_id=Windows `+
+			`--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS --v=2 --hostname-override=`+in.node+` --node-ip=`+in.address, "containerd"),
+		service("windows_exporter", `C:\k\windows_exporter.exe --collectors.enabled cpu,logical_disk,net,os,service,system,container,memory,cpu_info `+
+			`--web.config.file C:\k\tls\windows-exporter-webconfig.yaml`),
+		service("hybrid-overlay-node", `C:\k\hybrid-overlay-node.exe --node `+in.node+` --bootstrap-kubeconfig=C:\k\kubeconfig --cert-dir=C:\k\cni\config `+
+			`--cert-duration=24h --windows-service --logfile C:\var\log\hybrid-overlay\hybrid-overlay.log --k8s-apiserver=`+in.server+` --k8s-cacert C:\k\bootstrap-ca.crt`, "kubelet"),
+		service("csi-proxy", `C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=2`),
+		service("kube-proxy", runner+`kube-proxy\kube-proxy.log C:\k\kube-proxy.exe --config C:\k\kube-proxy.conf --windows-service`, "hybrid-overlay-node"),
+	}
+}
+
+// olderContainerdLayout is that of WICD.
+func olderContainerdLayout(in olderInputs) (olderLayout, error) {
+	services := olderContainerdServices(in)
+	agent, err := olderAgent(services)
+	if err != nil {
+		return olderLayout{}, err
+	}
+	files := map[string]string{
+		`C:\k\windows-instance-config-daemon.exe`:                    string(agent),
+		`C:\k\hybrid-overlay-node.exe`:                               in.idle,
+		`C:\k\kube-proxy.exe`:                                        in.idle,
+		`C:\k\windows_exporter.exe`:                                  in.idle,
+		`C:\k\csi-proxy.exe`:                                         in.idle,
+		`C:\k\kubelet.conf`:                                          olderKubeletConf,
+		`C:\k\kubelet-ca.crt`:                                        string(in.authority),
+		`C:\k\bootstrap-ca.crt`:                                      string(in.authority),
+		`C:\k\bootstrap-kubeconfig`:                                  in.kubeconfig(olderTokenUser),
+		`C:\k\wicd-kubeconfig`:                                       in.kubeconfig(olderTokenUser),
+		`C:\k\kubeconfig`:                                            in.kubeconfig(olderCertificateUser),
+		`C:\k\ca-bundle.crt`:                                         "# user-ca-bundle:\n" + string(in.authority) + "\n\n",
+		`C:\k\imported-certs.pem`:                                    string(in.authority),
+		`C:\k\cloud.conf`:                                            "[Global]\n",
+		`C:\k\kube-proxy.conf`:                                       "kind: KubeProxyConfiguration\napiVersion: kubeproxy.config.k8s.io/v1alpha1\n",
+		`C:\k\wicd-certs\wicd-client-2026-11-01-00-00-00.pem`:        "a certificate and its key\n",
+		`C:\k\wicd-certs\wicd-client-current.pem`:                    "a certificate and its key\n",
+		`C:\k\tls\windows-exporter-webconfig.yaml`:                   "tls_server_config: {cert_file: 'C:\\k\\tls\\certs\\tls.crt', key_file: 'C:\\k\\tls\\certs\\tls.key'}\n",
+		`C:\k\tls\certs\tls.crt`:                                     "a certificate\n",
+		`C:\k\tls\certs\tls.key`:                                     "a key\n",
+		`C:\k\containerd\containerd_conf.toml`:                       olderContainerdConf,
+		`C:\k\containerd\registries\registry.example.com\hosts.toml`: "server = \"https://registry.example.com/v2\"\n",
+		`C:\k\cni\config\cni.conf`:                                   `{"cniVersion":"0.2.0","name":"` + olderNetwork + `","type":"win-overlay","apiVersion":2}`,
+		`C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`:     "a certificate and its key\n",
+		`C:\k\cni\config\ovnkube-client-current.pem`:                 "a certificate and its key\n",
+		`C:\Temp\network-conf.ps1`:                                   "# of an older operator\n",
+		`C:\Temp\hns.psm1`:                                           "# of an older operator\n",
+		`C:\Temp\windows-defender-exclusion.ps1`:                     "# of an older operator\n",
+		`C:\Temp\of-somebody-else.ps1`:                               "# not of an older operator\n",
+		`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`:    "I0101\n",
+		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:               "I0101\n",
+	}
+	for _, e := range []payload.Executable{
+		{Component: "containerd", File: "containerd.exe", Version: "v1.7.27"},
+		{Component: "containerd", File: "containerd-shim-runhcs-v1.exe", Version: "v1.7.27"},
+		{Component: "kubelet", File: "kubelet.exe", Version: "v1.32.3"},
+		{Component: "kube-log-runner", File: "kube-log-runner.exe", Version: "v0.32.3"},
+		{Component: "cni", File: "win-overlay.exe", Version: "v1.6.0"},
+		{Component: "cni", File: "win-bridge.exe", Version: "v1.6.0"},
+		{Component: "cni", File: "host-local.exe", Version: "v1.6.0"},
+	} {
+		e.Size = 64 << 10
+		files[olderFolder(e.Component)+e.File] = string(e.Content())
+	}
+	all := append(services, host.ServiceConfig{
+		Name: "windows-instance-config-daemon", Description: "OpenShift managed windows-instance-config-daemon", StartType: host.StartAutomatic,
+		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --namespace ` + in.namespace +
+			` --kubeconfig C:\k\wicd-kubeconfig --cert-dir C:\k\wicd-certs --cert-duration 1h --ca-bundle C:\k\ca-bundle.crt`,
+	})
+	return olderLayout{
+		services: all, files: files, folders: []string{`C:\k\etc\kubernetes\manifests`, `C:\var\log\containerd`, `C:\var\log\kubelet`, `C:\var\log\kube-proxy`, `C:\var\log\csi-proxy`},
+		variables: maps.Clone(olderVariables), started: []string{"kube-proxy", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"},
+	}, nil
+}
+
+// olderVariables are what WICD sets on the machine when the cluster has a proxy.
+var olderVariables = map[string]string{"HTTP_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc;.cluster.local"}
+
+func olderFolder(component string) string {
+	switch component {
+	case "containerd":
+		return `C:\k\containerd\`
+	case "cni":
+		return `C:\k\cni\`
+	}
+	return `C:\k\`
+}
+
+const (
+	olderKubeletConf = `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","rotateCertificates":true,"serverTLSBootstrap":true,
+"authentication":{"x509":{"clientCAFile":"C:\\k\\kubelet-ca.crt"},"anonymous":{"enabled":false}},"clusterDomain":"cluster.local","cgroupsPerQOS":false,
+"runtimeRequestTimeout":"10m0s","maxPods":250,"kubeAPIQPS":50,"kubeAPIBurst":100,"serializeImagePulls":false,"enableSystemLogHandler":true,
+"enableSystemLogQuery":true,"featureGates":{"NodeLogQuery":true,"RotateKubeletServerCertificate":true},"containerLogMaxSize":"50Mi",
+"enforceNodeAllocatable":["none"],"systemReserved":{"cpu":"500m","ephemeral-storage":"1Gi","memory":"2Gi"},
+"containerRuntimeEndpoint":"npipe://./pipe/containerd-containerd","registerNode":true,
+"registerWithTaints":[{"key":"os","value":"Windows","effect":"NoSchedule"}],"resolvConf":""}`
+
+	olderContainerdConf = `version = 2
+root = "C:\\ProgramData\\containerd\\root"
+state = "C:\\ProgramData\\containerd\\state"
+[grpc]
+  address = "\\\\.\\pipe\\containerd-containerd"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "C:\\k\\cni"
+    conf_dir = "C:\\k\\cni\\config"
+`
+)

@@ -1,0 +1,239 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// OlderOptions say what an older operator has made of a host.
+type OlderOptions struct {
+	Kind OlderKind
+	// Version is the operator's. Default: one of the kind.
+	Version string
+	// NodeName is the Node's. Default: the computer name in lower case.
+	NodeName string
+	// Pinned leaves the host's key on its Node, as operators did in the last months before version 12.
+	Pinned bool
+	// WithoutNode makes no Node, as if it had been deleted. Only for hosts with Docker, whose kubelet registers none.
+	WithoutNode bool
+}
+
+const (
+	// olderPoll is how often a seed looks whether the cluster has done its part.
+	olderPoll = 100 * time.Millisecond
+	// olderLimit is how long it waits for that.
+	olderLimit = 30 * time.Second
+)
+
+// SeedOlderHost makes of a new host one that an older operator has configured, with its node in service, and returns the Node. The namespace
+// must be there. A host of a Machine is one of those that the older operator had from the Machine API.
+func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
+	options.Version = cmp.Or(options.Version, options.Kind.Version())
+	options.NodeName = cmp.Or(options.NodeName, strings.ToLower(h.Machine().Name()))
+	ctx, cancel := context.WithTimeoutCause(ctx, olderLimit, errors.New("the older node is not Ready"))
+	defer cancel()
+	node, err := r.seedOlderHost(ctx, h, options)
+	if err != nil {
+		return nil, fmt.Errorf("make %s a host of an older operator: %w", h.Options.Name, errors.Join(err, context.Cause(ctx)))
+	}
+	return node, nil
+}
+
+func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
+	m := h.Machine()
+	if err := enableContainers(ctx, m); err != nil {
+		return nil, err
+	}
+	idle, err := m.Drive().ReadFile(idleProgram)
+	if err != nil {
+		return nil, err
+	}
+	in := olderInputs{
+		node: options.NodeName, address: m.Addresses()[0], subnet: "10.132.9.0/24", server: r.Config.Host, namespace: r.Namespace(),
+		authority: r.Config.CAData, idle: string(idle),
+	}
+	layout := olderDockerLayout(in)
+	if options.Kind == OlderContainerd {
+		if layout, err = olderContainerdLayout(in); err != nil {
+			return nil, err
+		}
+		if err := r.giveOlderCertificate(ctx, m, options.NodeName); err != nil {
+			return nil, err
+		}
+	}
+	if err := layout.write(ctx, m); err != nil {
+		return nil, err
+	}
+	switch {
+	case options.Kind == OlderContainerd:
+		err = m.Host().Services.Start(ctx, "kubelet") // It registers the Node.
+	case !options.WithoutNode:
+		err = r.createOlderNode(ctx, m, options.NodeName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if options.WithoutNode {
+		return nil, layout.start(ctx, m)
+	}
+	node, err := r.awaitOlderNode(ctx, options.NodeName, func(node *corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationPodSubnet] != "" })
+	if err != nil {
+		return nil, err
+	}
+	if options.Kind == OlderContainerd {
+		if err := r.approveOlderServing(ctx, options.NodeName); err != nil {
+			return nil, err
+		}
+	}
+	if err := makeOlderNetworks(ctx, m, node.Annotations[v1alpha1.AnnotationPodSubnet]); err != nil {
+		return nil, err
+	}
+	if err := layout.start(ctx, m); err != nil {
+		return nil, err
+	}
+	if options.Kind == OlderDocker {
+		r.keepOlderNode(m, options.NodeName)
+	}
+	if err := r.markOlderNode(ctx, h, node, options); err != nil {
+		return nil, err
+	}
+	return r.awaitOlderNode(ctx, options.NodeName, olderNodeWorks)
+}
+
+// olderNodeWorks tells whether the Node is Ready, and nothing keeps pods off it that is not for good.
+func olderNodeWorks(node *corev1.Node) bool {
+	for _, taint := range node.Spec.Taints {
+		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+			return false
+		}
+	}
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// enableContainers turns the feature on, with the restart that it needs.
+func enableContainers(ctx context.Context, m *fake.Machine) error {
+	const feature = "Containers"
+	state, err := m.Host().Features.State(ctx, feature)
+	if err != nil || state == host.FeatureEnabled {
+		return err
+	}
+	if err := m.Host().Features.Enable(ctx, feature); err != nil {
+		return err
+	}
+	before := m.BootID()
+	if err := m.Host().Power.Reboot(ctx, "the feature Containers"); err != nil {
+		return err
+	}
+	return m.WaitFor(ctx, func(m *fake.Machine) bool { return m.Running() && m.BootID() != before })
+}
+
+// write puts the layout on the host; services are there then, and do not run yet.
+func (l olderLayout) write(ctx context.Context, m *fake.Machine) error {
+	for _, folder := range l.folders {
+		if err := m.Drive().MkdirAll(folder); err != nil {
+			return err
+		}
+	}
+	for path, content := range l.files {
+		if err := m.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]); err != nil {
+			return err
+		}
+		if err := m.Drive().WriteFile(path, []byte(content)); err != nil {
+			return err
+		}
+	}
+	for name, value := range l.variables {
+		if err := m.Host().Environment.Set(ctx, name, value); err != nil {
+			return err
+		}
+	}
+	for _, config := range l.services {
+		if err := m.Host().Services.Configure(ctx, config); err != nil {
+			return fmt.Errorf("make service %s: %w", config.Name, err)
+		}
+	}
+	return nil
+}
+
+// start starts all services.
+func (l olderLayout) start(ctx context.Context, m *fake.Machine) error {
+	for _, service := range l.started {
+		if err := m.Host().Services.Start(ctx, service); err != nil {
+			return fmt.Errorf("start %s: %w", service, err)
+		}
+	}
+	return nil
+}
+
+// makeOlderNetworks makes what the hybrid overlay and the script for kube-proxy have made.
+func makeOlderNetworks(ctx context.Context, m *fake.Machine, subnet string) error {
+	for _, network := range []host.HNSNetwork{
+		{Name: "Base" + olderNetwork, Type: "Overlay", Subnet: "100.64.0.0/30"}, {Name: olderNetwork, Type: "Overlay", Subnet: subnet},
+	} {
+		if err := m.CreateNetwork(network); err != nil {
+			return fmt.Errorf("make HNS network %s: %w", network.Name, err)
+		}
+	}
+	if _, err := m.Host().Networks.CreateEndpoint(ctx, olderNetwork, "VIPEndpoint"); err != nil {
+		return fmt.Errorf("make the source address of kube-proxy: %w", err)
+	}
+	return nil
+}
+
+// awaitOlderNode waits until a Node is as the condition wants it.
+func (r *Rig) awaitOlderNode(ctx context.Context, name string, condition func(*corev1.Node) bool) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, node)
+		return err == nil && condition(node), client.IgnoreNotFound(err)
+	})
+	return node, err
+}
+
+// olderUsername is what the user name looks like that the older operator has encrypted with the SSH key.
+const olderUsername = "wy4ECQMIVl3n2hJ0Yq/gJw5pXb8mQ1c7<wmcoMarker>Zk9kR0sXy2Fh0jQn4M3v<wmcoMarker>=x7Tz"
+
+// markOlderNode writes on the Node what the older operator has written when it was done.
+func (r *Rig) markOlderNode(ctx context.Context, h *Host, node *corev1.Node, options OlderOptions) error {
+	before := node.DeepCopy()
+	marks := map[string]string{
+		v1alpha1.AnnotationVersion: options.Version, v1alpha1.AnnotationPubKeyHash: r.KeyHash(), v1alpha1.AnnotationUsername: olderUsername,
+	}
+	if options.Kind == OlderContainerd {
+		marks[v1alpha1.AnnotationDesiredVersion] = options.Version
+	}
+	if options.Pinned {
+		key, err := h.HostKey()
+		if err != nil {
+			return fmt.Errorf("read the host key: %w", err)
+		}
+		marks[v1alpha1.AnnotationHostKey], marks[v1alpha1.AnnotationHostKeyType] = base64.StdEncoding.EncodeToString(key.Marshal()), key.Type()
+	}
+	for name, value := range marks {
+		node.Annotations[name] = value
+	}
+	node.Labels[v1alpha1.LabelWorker] = ""
+	if h.MachineName() == "" {
+		node.Labels[v1alpha1.LabelBYOH] = "true"
+	}
+	if err := r.Client.Patch(ctx, node, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("annotate Node %s: %w", node.Name, err)
+	}
+	return nil
+}

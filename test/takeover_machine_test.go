@@ -1,0 +1,177 @@
+package test
+
+import (
+	"context"
+	"testing"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// olderMachines makes a MachineSet whose Machines are nodes of an older operator, named as the cloud names them. No operator may run.
+func olderMachines(t *testing.T, r *rig.Rig, set string, replicas int32) (machines []string, nodes map[string]*corev1.Node) {
+	t.Helper()
+	must(t, r.CreateMachineSet(t.Context(), set, replicas, rig.MachineSetOptions{}))
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	must(t, r.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
+		machines = nil
+		for i := range found {
+			machines = append(machines, found[i].Name)
+		}
+		return len(found) == int(replicas)
+	}))
+	nodes = map[string]*corev1.Node{}
+	for _, machine := range machines {
+		h, err := r.WaitMachineHost(ctx, machine)
+		must(t, err)
+		must(t, h.Machine().WaitFor(ctx, (*fake.Machine).Running))
+		nodes[machine], err = r.SeedOlderHost(t.Context(), h, rig.OlderOptions{
+			Kind: rig.OlderContainerd, NodeName: rig.MachineDNSName("AWS", h.Machine().Addresses()[0]),
+		})
+		must(t, err)
+	}
+	must(t, r.WaitForMachines(ctx, set, "to be Running", func(found []machinev1.Machine) bool {
+		for i := range found {
+			if phase := found[i].Status.Phase; phase == nil || *phase != machinev1.PhaseRunning {
+				return false
+			}
+		}
+		return true
+	}))
+	return machines, nodes
+}
+
+// beforeMachines is a cluster with user data and no operator that runs.
+func beforeMachines(t *testing.T) *rig.Rig {
+	t.Helper()
+	r := ownCluster(t, 0)
+	_, err := r.InstallOperator(t.Context(), "")
+	must(t, err)
+	must(t, r.CreateKey(t.Context()))
+	o := run(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	must(t, r.WaitUserData(ctx))
+	must(t, o.Stop())
+	must(t, r.SeedOlderCluster(t.Context(), ""))
+	return r
+}
+
+// pause has nodes in service left alone, or no longer.
+func pause(t *testing.T, r *rig.Rig, paused bool) {
+	t.Helper()
+	policy := &v1alpha1.WindowsDisruptionPolicy{}
+	policy.Namespace, policy.Name = r.Namespace(), "cluster" // the operator makes it when it is not there
+	_, err := controllerutil.CreateOrPatch(t.Context(), r.Client, policy, func() error {
+		policy.Spec.Paused = paused
+		return nil
+	})
+	must(t, err)
+}
+
+//
+func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
+	r := beforeMachines(t)
+	machines, nodes := olderMachines(t, r, machineSet, 2)
+	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
+	must(t, err)
+	t.Cleanup(availability.Stop)
+	pause(t, r, true)
+	hosts := map[string]*rig.Host{}
+	connections := map[string]int{}
+	for _, machine := range machines {
+		hosts[machine] = r.MachineHost(machine)
+		connections[machine] = hosts[machine].Machine().Journal().Count(fake.KindConnection) + hosts[machine].Machine().Journal().Count(winhost.KindLogin)
+	}
+	run(t, r)
+	for _, machine := range machines {
+		t.Run("the instance of "+machine+" has the Node as it is, while its turn does not come", func(t *testing.T) {
+			was := nodes[machine]
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			must(t, r.WaitForMachineInstance(ctx, machine, "to await its replacement", func(i *v1alpha1.WindowsInstance) bool {
+				return i != nil && i.Status.Summary == v1alpha1.ReasonAwaitsReplacement
+			}))
+			instance, err := r.MachineInstance(t.Context(), machine)
+			must(t, err)
+			if ref := instance.Status.NodeRef; ref == nil || ref.Name != was.Name || ref.UID != string(was.UID) || !ref.Confirmed {
+				t.Errorf("it has Node %+v", ref)
+			}
+			if instance.Status.Version != rig.OlderContainerd.Version() || !meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady) {
+				t.Errorf("version %s, conditions %v", instance.Status.Version, instance.Status.Conditions)
+			}
+			if now := node(t, r, was.Name); now.Annotations[v1alpha1.AnnotationInstance] != machine || now.Spec.Unschedulable {
+				t.Errorf("the Node has %v", now.Annotations)
+			}
+			if !eventSeen(t, r, "NodeTakenOver", was.Name) {
+				t.Error("nobody was told")
+			}
+		})
+	}
+
+	pause(t, r, false)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*limit)
+	defer cancel()
+	for _, machine := range machines {
+		must(t, r.WaitMachineGone(ctx, machine, nodes[machine].Name))
+	}
+	replaced, err := r.WaitMachinesReady(ctx, machineSet, 2)
+	must(t, err)
+	report, err := availability.Report(t.Context())
+	must(t, err)
+
+	t.Run("one at a time, and with the gate's leave", func(t *testing.T) {
+		if report.MaxUnavailable > 1 || report.MaxDisruptions > 1 || len(report.Ungated) > 0 {
+			t.Errorf("%+v", report)
+		}
+	})
+	t.Run("nobody has connected to the hosts that went", func(t *testing.T) {
+		for machine, h := range hosts {
+			journal := h.Machine().Journal()
+			if n := journal.Count(fake.KindConnection) + journal.Count(winhost.KindLogin); n != connections[machine] {
+				t.Errorf("%s: %d connections%s", machine, n-connections[machine], told(journal))
+			}
+		}
+	})
+	t.Run("the new ones have this version", func(t *testing.T) {
+		for _, machine := range replaced {
+			instance, err := r.MachineInstance(t.Context(), machine)
+			must(t, err)
+			if instance.Status.Version != "1.0.0-lab" {
+				t.Errorf("%s has version %s", machine, instance.Status.Version)
+			}
+		}
+	})
+	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { clean(t, r, rig.OlderContainerd.Version()) })
+}
+
+// R-150, and the Machine API's own node name stays, which is not the host's.
+func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
+	r := beforeMachines(t)
+	machines, nodes := olderMachines(t, r, machineSet, 1)
+	set := &machinev1.MachineSet{}
+	must(t, r.Client.Get(t.Context(), keyOf(v1alpha1.MachineNamespace, machineSet), set))
+	annotate(t, r, set, v1alpha1.AnnotationUpgradeStrategy, string(v1alpha1.UpgradeInPlace))
+	run(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+	defer cancel()
+	must(t, r.WaitForMachineInstance(ctx, machines[0], "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Status.SpecDigest != "" && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+	}))
+	now, was := node(t, r, nodes[machines[0]].Name), nodes[machines[0]]
+	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != machines[0] || now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" || !nodeReady(now) {
+		t.Errorf("the Node has %v", now.Annotations)
+	}
+	if machine := r.MachineHost(machines[0]); machine == nil {
+		t.Error("its virtual machine is gone")
+	}
+	clean(t, r, rig.OlderContainerd.Version())
+}

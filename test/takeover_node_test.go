@@ -1,0 +1,398 @@
+package test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// seedHost makes of a host one that an older operator has configured.
+func seedHost(t *testing.T, r *rig.Rig, name string, options rig.OlderOptions) *corev1.Node {
+	t.Helper()
+	n, err := r.SeedOlderHost(t.Context(), r.Host(name), options)
+	must(t, err)
+	return n
+}
+
+// awaited waits until an object of the kind of watched makes the condition hold.
+func awaited(t *testing.T, r *rig.Rig, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	must(t, r.WaitFor(ctx, what, watched, condition))
+}
+
+// clean waits until nothing is left in the cluster of what the older operator had there.
+func clean(t *testing.T, r *rig.Rig, version string) {
+	t.Helper()
+	for _, object := range rig.OlderClusterObjects(r.Namespace(), version) {
+		awaited(t, r, "the end of "+object.GetName(), object, func(ctx context.Context, reader client.Reader) (bool, error) {
+			found, ok := object.DeepCopyObject().(client.Object)
+			if !ok {
+				t.Fatalf("%T is no object", object)
+			}
+			err := reader.Get(ctx, client.ObjectKeyFromObject(object), found)
+			return err != nil, client.IgnoreNotFound(err)
+		})
+	}
+}
+
+// olderTraces are what a host must not have any more: credentials, programs and settings of the older operator that the node does not use.
+var olderTraces = []string{
+	`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cloud.conf`, `C:\k\imported-certs.pem`,
+	`C:\k\windows-instance-config-daemon.exe`, `C:\k\wmcb.exe`, `C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`,
+	`C:\Temp\network-conf.ps1`, `C:\Temp\hns.psm1`, `C:\Temp\windows-defender-exclusion.ps1`, `C:\Temp\wget-ignore-cert.ps1`,
+}
+
+// asNew compares a host that was taken over with a new one: services, programs, variables, and that nothing of the older operator is left.
+func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
+	t.Helper()
+	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
+	alike := strings.NewReplacer(name, fresh, r.Host(name).Options.Address, r.Host(fresh).Options.Address)
+	got, expected := m.Snapshot(), want.Snapshot()
+	for service := range expected.Services {
+		if found, _ := want.Service(service); !strings.HasPrefix(found.Description, "OpenShift managed") {
+			continue
+		}
+		now, model := serviceOf(t, m, service), serviceOf(t, want, service)
+		if alike.Replace(now.CommandLine) != model.CommandLine || !slices.Equal(now.Dependencies, model.Dependencies) || now.Description != model.Description {
+			t.Errorf("%s: %s is\n%+v, want\n%+v", name, service, now, model)
+		}
+	}
+	for service := range got.Services {
+		if _, ok := expected.Services[service]; !ok && service != "docker" {
+			t.Errorf("%s: service %s is left", name, service)
+		}
+	}
+	for _, path := range olderTraces {
+		if info, err := m.Host().Files.Stat(t.Context(), path); err == nil {
+			t.Errorf("%s: %s is left: %+v", name, path, info)
+		}
+	}
+	if _, err := m.Host().Files.Stat(t.Context(), `C:\Temp\of-somebody-else.ps1`); err != nil {
+		t.Errorf("%s: what is not the older operator's has gone: %v", name, err)
+	}
+	variables, err := m.Host().Environment.Get(t.Context())
+	must(t, err)
+	for _, variable := range []string{"HTTP_PROXY", "NO_PROXY"} {
+		if value, ok := variables[variable]; ok {
+			t.Errorf("%s: variable %s is left: %s", name, variable, value)
+		}
+	}
+}
+
+// R-150, R-157: in place, drained, one at a time, without a step of a user; what the older operator left goes.
+func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(4)})
+	version := rig.OlderContainerd.Version()
+	must(t, r.SeedOlderCluster(t.Context(), version))
+	before := map[string]*corev1.Node{
+		"instance-1": seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd, Pinned: true}),
+		"instance-2": seedHost(t, r, "instance-2", rig.OlderOptions{Kind: rig.OlderContainerd}),
+		"instance-3": seedHost(t, r, "instance-3", rig.OlderOptions{Kind: rig.OlderDocker}),
+	}
+	web := runOlderPod(t, r, "instance-1")
+	exporter := olderExporterService(r)
+	must(t, r.Client.Create(t.Context(), exporter))
+	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
+	must(t, err)
+	t.Cleanup(availability.Stop)
+	run(t, r)
+	list(t, r)
+	ready(t, r)
+	for name := range before {
+		upToDate(t, r, name)
+	}
+	report, err := availability.Report(t.Context())
+	must(t, err)
+
+	t.Run("one at a time, and with the gate's leave", func(t *testing.T) {
+		if report.MaxUnavailable > 1 || report.MaxDisruptions > 1 || len(report.Ungated) > 0 {
+			t.Errorf("%+v", report)
+		}
+	})
+	t.Run("drained first", func(t *testing.T) {
+		if !eventSeen(t, r, "NodeDrains", "instance-1") {
+			t.Error("the node was not drained")
+		}
+		awaited(t, r, "the pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, client.ObjectKeyFromObject(web), &corev1.Pod{})
+			return err != nil, client.IgnoreNotFound(err)
+		})
+	})
+	for name, was := range before {
+		t.Run("the Node of "+name+" is the same, and is the instance's", func(t *testing.T) { takenOver(t, r, was) })
+		t.Run(name+" is as a new host", func(t *testing.T) { asNew(t, r, name, "instance-4") })
+		t.Run(name+" was not restarted", func(t *testing.T) {
+			if n := r.Host(name).Machine().Journal().Count(fake.KindReboot); n > 1 { // the seed restarts it for the feature
+				t.Errorf("%d restarts", n)
+			}
+		})
+	}
+	// R-159: what Prometheus finds the nodes' exporters by stays, and each node serves its figures.
+	t.Run("monitoring that was on is on", func(t *testing.T) { monitored(t, r, exporter, slices.Sorted(maps.Keys(before))) })
+	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) {
+		clean(t, r, version)
+		if !eventSeen(t, r, "LeftoverDeleted", "Secret windows-instance-config-daemon") {
+			t.Error("nobody was told")
+		}
+	})
+	t.Run("the host can be removed, and nothing of a node is left", func(t *testing.T) {
+		list(t, r, "instance-2", "instance-3", "instance-4")
+		gone(t, r, "instance-1")
+		nothingLeft(t, r, "instance-1")
+		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"} {
+			if found, there := r.Host("instance-1").Machine().Service(service); there {
+				t.Errorf("service %s is left: %+v", service, found)
+			}
+		}
+		if info, err := r.Host("instance-1").Machine().Host().Files.Stat(t.Context(), `C:\k`); err == nil {
+			t.Errorf("the folder of both operators is left: %+v", info)
+		}
+	})
+}
+
+// olderExporterService is by what the older operator had the nodes' exporters monitored.
+func olderExporterService(r *rig.Rig) *corev1.Service {
+	service := &corev1.Service{}
+	service.Namespace, service.Name = r.Namespace(), "windows-exporter"
+	service.Labels = map[string]string{"name": "windows-exporter"}
+	service.Spec.ClusterIP = corev1.ClusterIPNone
+	service.Spec.Ports = []corev1.ServicePort{{Name: "metrics", Port: 9182, TargetPort: intstr.FromInt32(9182)}}
+	return service
+}
+
+// monitored checks that nothing was taken from what monitoring needs.
+func monitored(t *testing.T, r *rig.Rig, exporter *corev1.Service, hosts []string) {
+	t.Helper()
+	namespace, service := &corev1.Namespace{}, &corev1.Service{}
+	must(t, r.Client.Get(t.Context(), client.ObjectKey{Name: r.Namespace()}, namespace))
+	if namespace.Labels["openshift.io/cluster-monitoring"] != "true" {
+		t.Errorf("the namespace has the labels %v", namespace.Labels)
+	}
+	must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(exporter), service))
+	if service.UID != exporter.UID || service.Generation != exporter.Generation {
+		t.Error("the Service of the exporters is another one")
+	}
+	for _, name := range hosts {
+		m := r.Host(name).Machine()
+		if found, there := m.Service("windows_exporter"); !there || found.State != host.ServiceRunning {
+			t.Errorf("%s: the exporter's service is %+v", name, found)
+		}
+	}
+}
+
+// takenOver checks a Node that an older operator had made.
+func takenOver(t *testing.T, r *rig.Rig, was *corev1.Node) {
+	t.Helper()
+	now := node(t, r, was.Name)
+	if now.UID != was.UID {
+		t.Errorf("Node %s is another one", was.Name)
+	}
+	instance, err := r.Instance(t.Context(), was.Name)
+	must(t, err)
+	if now.Annotations[v1alpha1.AnnotationInstance] != instance.Name || now.Annotations[v1alpha1.AnnotationVersion] != "1.0.0-lab" ||
+		now.Annotations[v1alpha1.AnnotationHostKey] != instance.Status.HostKey.Key || now.Spec.Unschedulable {
+		t.Errorf("Node %s has %v, unschedulable: %t", was.Name, now.Annotations, now.Spec.Unschedulable)
+	}
+	for name := range now.Annotations {
+		if strings.HasSuffix(name, "/desired-version") || strings.HasSuffix(name, "/username") || strings.HasSuffix(name, "/taken-over-from") {
+			t.Errorf("annotation %s is left", name)
+		}
+	}
+	if ref := instance.Status.NodeRef; ref == nil || ref.UID != string(was.UID) || !ref.Confirmed {
+		t.Errorf("the instance has Node %+v", ref)
+	}
+	if !eventSeen(t, r, "NodeTakenOver", was.Name) {
+		t.Errorf("nobody was told that Node %s was taken over", was.Name)
+	}
+}
+
+// upToDate waits until a host's instance says that it is what this version wants it to be.
+func upToDate(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	must(t, r.WaitForInstance(ctx, r.Host(name), "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Status.SpecDigest != "" && i.Status.Version == "1.0.0-lab" && slices.ContainsFunc(i.Status.Conditions, func(c metav1Condition) bool {
+			return c.Type == v1alpha1.ConditionUpToDate && c.Status == "True"
+		})
+	}))
+}
+
+// runOlderPod runs a pod on a node, and waits until it runs.
+func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
+	t.Helper()
+	grace := int64(1)
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.GenerateName = "default", "web-"
+	pod.Spec = corev1.PodSpec{
+		NodeName: on, TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+	}
+	awaited(t, r, "the namespace to have its service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		err := reader.Get(ctx, keyOf("default", "default"), &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	must(t, r.Client.Create(t.Context(), pod))
+	t.Cleanup(func() {
+		_ = r.Client.Delete(context.WithoutCancel(t.Context()), pod, client.GracePeriodSeconds(0)) // mostly it is gone
+	})
+	awaited(t, r, "the pod to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		found := &corev1.Pod{}
+		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), found)
+		return err == nil && found.Status.Phase == corev1.PodRunning, client.IgnoreNotFound(err)
+	})
+	return pod
+}
+
+// R-153: the older operator was uninstalled, its nodes go on; nothing of it is in the cluster. R-156: in a namespace of its own name.
+func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
+	for name, namespace := range map[string]string{"in the usual namespace": "", "in another namespace": "winc-2026"} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, rig.Options{Hosts: rig.Hosts(2)})
+			_, err := r.InstallOperator(t.Context(), namespace)
+			must(t, err)
+			must(t, r.CreateKey(t.Context()))
+			if namespace != "" {
+				must(t, r.SeedOlderCluster(t.Context(), ""))
+			}
+			was := seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd})
+			run(t, r)
+			list(t, r)
+			ready(t, r)
+			upToDate(t, r, "instance-1")
+			takenOver(t, r, was)
+			asNew(t, r, "instance-1", "instance-2")
+			clean(t, r, rig.OlderContainerd.Version())
+		})
+	}
+}
+
+// R-064, R-167: an entry that is taken out before the host's turn has come.
+func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	must(t, r.SeedOlderCluster(t.Context(), ""))
+	kinds := map[string]rig.OlderKind{"instance-1": rig.OlderContainerd, "instance-2": rig.OlderDocker}
+	for name, kind := range kinds {
+		seedHost(t, r, name, rig.OlderOptions{Kind: kind})
+	}
+	pause(t, r, true)
+	run(t, r)
+	list(t, r)
+	for name := range kinds {
+		waitForReason(t, r, name, v1alpha1.ReasonPolicyPaused)
+		if !eventSeen(t, r, "NodeTakenOver", name) {
+			t.Errorf("Node %s was not taken over", name)
+		}
+	}
+	must(t, r.DeleteInstances(t.Context()))
+	for name := range kinds {
+		gone(t, r, name)
+		nothingLeft(t, r, name)
+		m := r.Host(name).Machine()
+		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"} {
+			if found, there := m.Service(service); there {
+				t.Errorf("%s: service %s is left: %+v", name, service, found)
+			}
+		}
+		for _, path := range slices.Concat(olderTraces, []string{`C:\k`, `C:\var\lib\kubelet`}) {
+			if info, err := m.Host().Files.Stat(t.Context(), path); err == nil {
+				t.Errorf("%s: %s is left: %+v", name, path, info)
+			}
+		}
+	}
+	clean(t, r, rig.OlderContainerd.Version())
+	t.Run("and can become nodes again", func(t *testing.T) {
+		list(t, r)
+		ready(t, r)
+	})
+}
+
+// R-150
+func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T) {
+	other := "AAAAC3NzaC1lZDI1NTE5AAAAIGVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWFi"
+	r := installed(t, rig.Options{Hosts: rig.Hosts(4)})
+	must(t, r.SeedOlderCluster(t.Context(), ""))
+	seeded := map[string]*corev1.Node{}
+	for _, name := range []string{"instance-1", "instance-2", "instance-3"} {
+		seeded[name] = seedHost(t, r, name, rig.OlderOptions{Kind: rig.OlderContainerd})
+	}
+	for _, name := range []string{"instance-1", "instance-2"} { // by address, and by name
+		annotate(t, r, seeded[name], v1alpha1.AnnotationHostKey, other)
+		annotate(t, r, seeded[name], v1alpha1.AnnotationHostKeyType, "ssh-ed25519")
+	}
+	must(t, r.NoteOlderHostKeys(t.Context(), map[string]string{r.Host("instance-3").Options.Address: other}))
+	before := map[string]fake.Snapshot{}
+	for name := range seeded {
+		before[name] = r.Host(name).Machine().Snapshot()
+	}
+	run(t, r)
+	list(t, r)
+	ready(t, r, "instance-4")
+	for name, was := range seeded {
+		t.Run(name+" is stopped before anything is sent to it, and its node goes on", func(t *testing.T) {
+			instance := waitForReason(t, r, name, "HostKeyChanged")
+			if instance.Status.HostKey == nil || instance.Status.HostKey.Key != other {
+				t.Errorf("pinned is %+v", instance.Status.HostKey)
+			}
+			now := node(t, r, name)
+			if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || now.Spec.Unschedulable || !nodeReady(now) {
+				t.Errorf("the Node has %v", now.Annotations)
+			}
+			journal := r.Host(name).Machine().Journal()
+			if n := journal.Count(fake.KindExec) + journal.Count(fake.KindSFTP); n != 0 {
+				t.Errorf("%d execs and transfers", n)
+			}
+		})
+	}
+	t.Run("what hosts need stays in the cluster", func(t *testing.T) {
+		must(t, r.Client.Get(t.Context(), keyOf("", "windows-instance-config-daemon"), &rbacv1.ClusterRoleBinding{}))
+		must(t, r.Client.Get(t.Context(), keyOf(r.Namespace(), "windows-ssh-host-keys"), &corev1.ConfigMap{}))
+	})
+	t.Run("a key that an administrator accepts goes on", func(t *testing.T) {
+		key, err := r.Host("instance-1").HostKey()
+		must(t, err)
+		instance, err := r.Instance(t.Context(), "instance-1")
+		must(t, err)
+		annotate(t, r, instance, v1alpha1.AnnotationAcceptHostKey, ssh.FingerprintSHA256(key))
+		upToDate(t, r, "instance-1")
+		takenOver(t, r, seeded["instance-1"])
+	})
+}
+
+// R-150
+func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "instance-1"}}})
+	must(t, r.SeedOlderCluster(t.Context(), ""))
+	was := seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd, NodeName: "winhost-9"})
+	impostor, err := r.AddHost(t.Context(), rig.HostOptions{Name: "WINHOST-9", Address: rig.Address(9), Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled}})
+	must(t, err)
+	services := impostor.Machine().Snapshot().Services
+	run(t, r)
+	list(t, r, "WINHOST-9")
+	instance := waitForReason(t, r, "WINHOST-9", v1alpha1.ReasonNameConflict)
+	if instance.Status.NodeRef != nil {
+		t.Errorf("it has Node %+v", instance.Status.NodeRef)
+	}
+	now := node(t, r, "winhost-9")
+	if now.UID != was.UID || now.Annotations[v1alpha1.AnnotationInstance] != "" || !nodeReady(now) || now.Spec.Unschedulable {
+		t.Errorf("the Node has %v", now.Annotations)
+	}
+	if after := impostor.Machine().Snapshot().Services; len(after) != len(services) {
+		t.Errorf("services of the host: %v, before %v", after, services)
+	}
+}
