@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/remote"
@@ -27,6 +28,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
@@ -56,6 +58,8 @@ type Reconciler struct {
 	Payload *payload.Payload
 	Packer  *payload.Packer
 	Hosts   *remote.Pool
+	// Gate is asked before a node in service is disturbed.
+	Gate disruption.Gate
 	// Dial tries ports of hosts.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Log   nodespec.LogSettings
@@ -63,8 +67,7 @@ type Reconciler struct {
 	// Jitter spreads retries: it returns a number in [0,1).
 	Jitter func() float64
 
-	sessions   sessions
-	gateHolder gateHolder
+	sessions sessions
 }
 
 // phase is one stage of an instance's way. It returns nil when it has nothing left to do, so that the next one may go on.
@@ -114,6 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 			return ctrl.Result{}, r.standBack(ctx, s, instance)
 		}
 		obstacle.phase = phase.name
+		obstacle = s.giveUpTurn(ctx, r.countFailure(ctx, s, obstacle))
 		s.obstacle, s.finished = s.aside(obstacle), true
 		return r.whenBlocked(ctx, s)
 	}
@@ -124,7 +128,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 // forget drops what is held in memory for an instance that is gone.
 func (r *Reconciler) forget(name string) {
 	r.sessions.drop(name)
-	r.gateHolder.release(name)
 	r.Hosts.Close(name)
 }
 
@@ -145,6 +148,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
 		return []phase{
 			{"pause", r.pause},
+			{"settings", r.readSettings},
 			{"remember", r.rememberNode},
 			{"handOver", r.handOver},
 			{"key", r.readKeyForRemoval},
@@ -160,15 +164,23 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{"pause", r.pause},
 		{"key", r.readKey},
 		{"cluster", r.readCluster},
+		{"settings", r.readSettings},
 		{"remember", r.rememberNode},
+		{"adoptMachine", r.adoptMachineNode},
 		{"idle", r.stopIfNothingToDo},
+		{"failed", r.remindFailure},
+		{"replacement", r.awaitReplacement},
 		{"eligible", r.checkEligibility},
+		{"turn", r.awaitTurn},
 		{"reach", r.reach},
 		{"adoptKey", r.adoptKey},
 		{"inspect", r.inspect},
+		{"rollBack", r.rollBack},
+		{"reboot", r.rebootRequested},
 		{"support", r.checkSupport},
 		{"preflight", r.checkWayToAPIServer},
 		{"claim", r.claimName},
+		{"adopt", r.adoptNode},
 		{"install", r.install},
 		{"join", r.join},
 		{"network", r.setUpNetwork},

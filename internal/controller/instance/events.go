@@ -73,8 +73,26 @@ func nodeReady(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time
 		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() + " after the host was listed."}
 }
 
-func nodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
-	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " + node.Name + "."}
+func nodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node, cause v1alpha1.DisruptionCause) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " + node.Name + ". Cause: " + string(cause) + "."}
+}
+
+func drainGivenUp(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "Drain", message}
+}
+
+func changeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *obstacle) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonChangeFailed, "Change",
+		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " + sentence(o.reason+": "+o.message)}
+}
+
+func rolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name + " is again what it was before the change, and takes pods."}
+}
+
+func rebootBegins(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
+	return instanceEvent{instance, node, corev1.EventTypeNormal, "HostRestarts", "Reboot",
+		"The host restarts, as the annotation " + v1alpha1.AnnotationRebootRequired + " of Node " + node.Name + " asks."}
 }
 
 func hostGivenBack(instance *v1alpha1.WindowsInstance) instanceEvent {

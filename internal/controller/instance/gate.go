@@ -1,51 +1,37 @@
 package instance
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// gatePoll is how often an instance that waits for the gate asks again.
-const gatePoll = 10 * time.Second
+// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when something is seen to
+// change.
+const (
+	gatePoll = time.Minute
+	gateRest = 10 * time.Minute
+)
 
-// gateHolder lets one node that is in service be disturbed at a time.
-type gateHolder struct {
-	mu   sync.Mutex
-	name string
-}
+// rebootTurn is what session.turn is for a restart that was asked for.
+const rebootTurn = "reboot"
 
-// acquire returns who holds the gate: the caller if it was free or its own.
-func (g *gateHolder) acquire(name string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.name == "" {
-		g.name = name
+// awaitTurn asks for the node to be disturbed before the host is contacted, where it is known that it will be: a restart was asked for, or
+// the agent has said so of this very spec. While the turn does not come, there is no connection to the host. The node goes on until the host
+// has answered; one that did not answer last takes up no place before it does.
+func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) *obstacle {
+	if s.session.unanswered {
+		return nil
 	}
-	return g.name
-}
-
-func (g *gateHolder) release(name string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.name == name {
-		g.name = ""
-	}
-}
-
-// passGate asks what the agent would do to a node that is in service. What pods do not feel is done at once; what they feel waits until
-// no other node is being disturbed, and until the node is drained.
-func (s *scope) passGate(ctx context.Context, arguments []string) *obstacle {
 	node, err := s.node(ctx)
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionUpToDate, "read the Node", err)
@@ -53,50 +39,149 @@ func (s *scope) passGate(ctx context.Context, arguments []string) *obstacle {
 	if node == nil || !s.released(node) {
 		return nil
 	}
-	line, err := s.run(ctx, verb.Plan, arguments...)
-	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionUpToDate, err)
-	}
-	if line.Result.Plan == nil || !slices.ContainsFunc(line.Result.Plan.Steps, disturbs) {
+	turn, cause := "", v1alpha1.DisruptionCause("")
+	switch {
+	case rebootWanted(node) && s.instance.Status.RequestedReboot == nil:
+		turn, cause = rebootTurn, v1alpha1.CauseReboot
+	case s.session.turn != "":
+		spec, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet])
+		if err != nil || spec.Digest() != s.session.turn {
+			s.session.turn = ""
+			return nil
+		}
+		turn, cause = spec.Digest(), s.causeOfChange(node)
+	default:
 		return nil
 	}
-	holder, err := s.acquireGate(ctx)
-	if err != nil {
-		return apiObstacle(v1alpha1.ConditionUpToDate, "see which nodes are being changed", err)
+	if o := s.acquire(ctx, node, cause); o != nil {
+		s.session.forgetHost()
+		r.Hosts.Close(s.instance.Name)
+		s.session.turn = turn
+		return o
 	}
-	if holder != s.instance.Name {
-		return &obstacle{
-			condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonWaiting, waiting: true, after: gatePoll,
-			message: "The change interrupts pods, and " + holder + " is being changed: one node at a time.",
-			next:    "The node is changed when " + holder + " is Ready again.",
-		}
-	}
-	return s.drainNode(ctx, node)
+	return nil
 }
 
-// acquireGate returns who may be disturbed now. Nodes that an operator before this one has made unschedulable count as being disturbed,
-// but not those that are left alone since: whoever wanted that has them now, and would hold up all others.
-func (s *scope) acquireGate(ctx context.Context) (holder string, err error) {
-	var nodes corev1.NodeList
-	if err := s.Live.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
-		return "", fmt.Errorf("list Windows nodes: %w", err)
+// passGate asks what the agent would do to a node that is in service. What pods do not feel is done at once; what they feel waits until its
+// turn comes, and until the node is drained.
+func (s *scope) passGate(ctx context.Context, spec nodespec.NodeSpec, arguments []string) *obstacle {
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "read the Node", err)
 	}
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
-		bound := node.Annotations[v1alpha1.AnnotationInstance]
-		if !cordoned || bound == "" || bound == s.instance.Name {
-			continue
+	if node == nil || !s.released(node) {
+		return nil
+	}
+	if s.session.turn != spec.Digest() {
+		line, err := s.run(ctx, verb.Plan, arguments...)
+		if err != nil {
+			return s.hostObstacle(v1alpha1.ConditionUpToDate, err)
 		}
-		other := &v1alpha1.WindowsInstance{}
-		if err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: bound}, other); client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("read WindowsInstance %s: %w", bound, err)
+		if len(line.Result.Plan.Steps) > 0 && s.replaced(node) {
+			return s.awaitsReplacement()
 		}
-		if other.Spec.DesiredState != v1alpha1.DesiredStateUnmanaged {
-			return bound, nil
+		if !slices.ContainsFunc(line.Result.Plan.Steps, disturbs) {
+			return nil
 		}
 	}
-	return s.gateHolder.acquire(s.instance.Name), nil
+	cause := s.causeOfChange(node)
+	if o := s.acquire(ctx, node, cause); o != nil {
+		s.session.turn = spec.Digest()
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+		return o
+	}
+	return s.drainNode(ctx, node, cause)
+}
+
+// acquire asks the gate; nil means that the node may be disturbed.
+func (s *scope) acquire(ctx context.Context, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle {
+	held, err := s.Gate.Holds(ctx, s.instance.Name)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "see whether the node is being disturbed", err)
+	}
+	if held && cause == v1alpha1.CauseRepair && s.countsNoMore(node) {
+		return nil
+	}
+	if !held {
+		if o := s.awaitRetry(node, cause); o != nil {
+			return o
+		}
+	}
+	decision, err := s.Gate.Acquire(ctx, policy.DisruptionRequest{
+		Instance: s.instance.Name, UID: s.instance.UID, Cause: cause, Version: s.Version,
+	})
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "ask whether the node may be disturbed", err)
+	}
+	if decision.Allowed {
+		return nil
+	}
+	if o := s.standAside(ctx, node); o != nil {
+		return o
+	}
+	after := gateRest
+	if decision.Reason == v1alpha1.ReasonBudgetSpent || decision.Reason == v1alpha1.ReasonLastOfMachineSet {
+		after = gatePoll
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionUpToDate, reason: decision.Reason, waiting: true, after: cmp.Or(decision.After, after),
+		message: decision.Message, next: "The node goes on as it is. The operator changes it when its turn comes.",
+	}
+}
+
+// countsNoMore tells whether a node has not worked for so long that the change which it had its turn for has failed. It is worked on all the
+// same, but not in another's place.
+func (s *scope) countsNoMore(node *corev1.Node) bool {
+	since, _ := notReadySince(node)
+	return !isReady(node) && s.Clock.Since(since) >= s.settings.FailureDeadline
+}
+
+// leaveGate ends the disturbance of the node, if there is one, also if it was begun by an operator that has ended since.
+func (s *scope) leaveGate(ctx context.Context) *obstacle {
+	s.session.turn, s.session.drains = "", time.Time{}
+	err := s.Gate.Release(ctx, s.instance.Name)
+	if err == nil {
+		err = s.endOfAnother(ctx)
+	}
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "note that the node is disturbed no more", err)
+	}
+	return nil
+}
+
+// endOfAnother ends a disturbance that another operator has begun, by taking it over first.
+func (s *scope) endOfAnother(ctx context.Context) error {
+	held, err := s.Gate.Holds(ctx, s.instance.Name)
+	if err != nil || !held {
+		return err
+	}
+	if _, err := s.Gate.Acquire(ctx, policy.DisruptionRequest{Instance: s.instance.Name, UID: s.instance.UID, Cause: v1alpha1.CauseRepair, Version: s.Version}); err != nil {
+		return err
+	}
+	return s.Gate.Release(ctx, s.instance.Name)
+}
+
+// causeOfChange says why a node in service is changed.
+func (s *scope) causeOfChange(node *corev1.Node) v1alpha1.DisruptionCause {
+	switch {
+	case !isReady(node):
+		return v1alpha1.CauseRepair
+	case node.Annotations[v1alpha1.AnnotationVersion] != s.Version:
+		return v1alpha1.CauseUpgrade
+	}
+	return v1alpha1.CauseConfiguration
 }
 
 func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }
+
+// waitsForTurn tells whether a summary is that of an instance which the gate has refused, so that a change of the policy or of what is
+// being disturbed concerns it.
+func waitsForTurn(summary string) bool {
+	switch summary {
+	case v1alpha1.ReasonPolicyPaused, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonBudgetSpent,
+		v1alpha1.ReasonCanarySoaking, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonLastOfMachineSet:
+		return true
+	}
+	return false
+}

@@ -1,40 +1,64 @@
 package instance
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-func TestWhoHoldsTheGate(t *testing.T) {
-	for name, c := range map[string]struct {
-		state v1alpha1.DesiredState // of the other, whose node the operator has made unschedulable; empty: there is no such instance
-		want  string
-	}{
-		"another that is being changed":                                 {v1alpha1.DesiredStateNode, "other"},
-		"another that is being removed":                                 {v1alpha1.DesiredStateRemoved, "other"},
-		"another that nobody is known of":                               {"", "other"},
-		"not another that was left alone in the middle: nobody ends it": {v1alpha1.DesiredStateUnmanaged, machine},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-				Name: "other-node", Labels: map[string]string{corev1.LabelOSStable: "windows"},
-				Annotations: map[string]string{v1alpha1.AnnotationInstance: "other", v1alpha1.AnnotationCordoned: "true"},
-			}})
-			if c.state != "" {
-				other := ofMachine()
-				other.Name, other.Spec.DesiredState = "other", c.state
-				if err := x.Client.Create(t.Context(), other); err != nil {
-					t.Fatal(err)
-				}
-			}
-			holder, err := x.newScope(ofMachine()).acquireGate(t.Context())
-			if err != nil || holder != c.want {
-				t.Errorf("the holder is %q (%v), want %q", holder, err, c.want)
-			}
-		})
+// trialGate is a gate that the test opens and closes.
+type trialGate struct {
+	refusal  policy.DisruptionDecision // what a request is answered with; allowed by default
+	closed   bool
+	asked    []policy.DisruptionRequest
+	held     []string
+	released []string
+	settings policy.DisruptionSettings
+}
+
+func openGate() *trialGate {
+	return &trialGate{settings: policy.DisruptionSettings{FailureDeadline: 30 * time.Minute, DrainTimeout: 15 * time.Minute}}
+}
+
+func (g *trialGate) Acquire(_ context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error) {
+	g.asked = append(g.asked, request)
+	if g.closed {
+		return g.refusal, nil
+	}
+	g.held = append(g.held, request.Instance)
+	return policy.DisruptionDecision{Decision: policy.Decision{Allowed: true}}, nil
+}
+
+func (g *trialGate) Release(_ context.Context, instance string) error {
+	if slices.Contains(g.held, instance) {
+		g.released = append(g.released, instance)
+		g.held = slices.DeleteFunc(g.held, func(name string) bool { return name == instance })
+	}
+	return nil
+}
+
+func (g *trialGate) Holds(_ context.Context, instance string) (bool, error) {
+	return slices.Contains(g.held, instance), nil
+}
+
+func (g *trialGate) Settings(context.Context) (policy.DisruptionSettings, error) {
+	return g.settings, nil
+}
+
+// shut refuses what is asked for the reason.
+func (g *trialGate) shut(reason string) {
+	g.closed, g.refusal = true, policy.DisruptionDecision{Decision: policy.Decision{Reason: reason, Message: "Not now."}, After: time.Minute}
+}
+
+// To ask anew for a disturbance that has passed its deadline would begin another one, and tell so.
+func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
+	x := newTrial(t)
+	gate := openGate()
+	gate.held, x.Gate = []string{machine}, gate
+	if o := x.newScope(ofMachine()).leaveGate(t.Context()); o != nil || len(gate.asked) > 0 || !slices.Equal(gate.released, []string{machine}) {
+		t.Errorf("%+v; asked %v, released %v", o, gate.asked, gate.released)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,7 @@ func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (v
 
 // complete tells whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
 func complete(name verb.Name, last verb.Line) error {
-	if last.Type == verb.TypeRebooting && (name == verb.Apply || name == verb.Remove) {
+	if last.Type == verb.TypeRebooting && slices.Contains([]verb.Name{verb.Apply, verb.Remove, verb.Rollback, verb.Reboot}, name) {
 		return nil
 	}
 	r := last.Result
@@ -52,7 +53,7 @@ func complete(name verb.Name, last verb.Line) error {
 		ok = r.Facts != nil
 	case name == verb.Plan:
 		ok = r.Plan != nil
-	case name == verb.Apply:
+	case name == verb.Apply, name == verb.Rollback:
 		ok = r.Facts != nil && r.Plan != nil
 	}
 	if !ok {

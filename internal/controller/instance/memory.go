@@ -13,7 +13,7 @@ import (
 )
 
 // rememberNode restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name, and keeps
-// the pinned host key.
+// the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
 func (r *Reconciler) rememberNode(ctx context.Context, s *scope) *obstacle {
 	if s.instance.Status.HostKey != nil {
 		return nil
@@ -24,15 +24,19 @@ func (r *Reconciler) rememberNode(ctx context.Context, s *scope) *obstacle {
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		key, keyType := node.Annotations[v1alpha1.AnnotationHostKey], node.Annotations[v1alpha1.AnnotationHostKeyType]
-		if key == "" || !s.owns(node) {
+		if !s.owns(node) {
 			continue
 		}
-		s.instance.Status.HostKey = &v1alpha1.HostKey{Type: keyType, Key: key, Fingerprint: fingerprint(key)}
 		s.instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
+		if key := node.Annotations[v1alpha1.AnnotationHostKey]; key != "" {
+			s.instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key, Fingerprint: fingerprint(key)}
+			return nil
+		}
+	}
+	if s.instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
 		return nil
 	}
-	return nil
+	return s.importHostKey(ctx, nodes.Items)
 }
 
 // fingerprint is that of a host key in base64; empty when it is none.
@@ -51,7 +55,6 @@ func fingerprint(key string) string {
 // handOver finds out whether the host of an instance that is to be removed belongs to another instance by now: it is listed under a
 // second address, or moved to a new one. Then the host and its node stay, and only the instance goes.
 func (r *Reconciler) handOver(ctx context.Context, s *scope) *obstacle {
-	r.gateHolder.release(s.instance.Name)
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Live.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "list WindowsInstances", err)

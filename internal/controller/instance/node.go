@@ -86,10 +86,9 @@ func (s *scope) markNode(ctx context.Context, node *corev1.Node) error {
 		}
 	}
 	after.Spec.Taints = taints
-	if _, ours := after.Annotations[v1alpha1.AnnotationCordoned]; ours {
-		delete(after.Annotations, v1alpha1.AnnotationCordoned)
-		after.Spec.Unschedulable = false
-	}
+	uncordon(after)
+	s.rebootDone(after)
+	dropOlderMarks(after)
 	return s.patchNode(ctx, node, after)
 }
 

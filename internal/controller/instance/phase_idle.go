@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -29,7 +30,7 @@ func (r *Reconciler) stopIfNothingToDo(ctx context.Context, s *scope) *obstacle 
 	if node == nil || !s.released(node) {
 		return nil
 	}
-	changed := s.changePending(node)
+	changed := s.changePending(node) || rebootWanted(node) || s.instance.Status.RequestedReboot != nil
 	s.works = isReady(node)
 	if s.instance.Status.PublicKeyHash != s.key.Hash() {
 		s.keyDiffers = s.works
@@ -43,17 +44,19 @@ func (r *Reconciler) stopIfNothingToDo(ctx context.Context, s *scope) *obstacle 
 		if err := s.markNode(ctx, node); err != nil {
 			return apiObstacle(v1alpha1.ConditionReady, "annotate the Node", err)
 		}
-		return s.nothingToDo()
+		return s.nothingToDo(ctx)
 	}
 	return r.graceForNotReady(node)
 }
 
 // nothingToDo ends the reconcile of a host that is what it should be.
-func (s *scope) nothingToDo() *obstacle {
+func (s *scope) nothingToDo(ctx context.Context) *obstacle {
+	if o := cmp.Or(s.leaveGate(ctx), s.takeRetry(ctx)); o != nil {
+		return o
+	}
 	s.passWhatHeld()
 	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+s.Version+" of the operator wants it to be.")
-	s.instance.Status.Version = s.Version
-	s.gateHolder.release(s.instance.Name)
+	s.instance.Status.Version, s.instance.Status.FailedChange = s.Version, nil
 	return &obstacle{done: true}
 }
 
@@ -102,9 +105,12 @@ func (s *scope) changePending(node *corev1.Node) bool {
 	return err != nil || spec.Digest() != s.instance.Status.SpecDigest
 }
 
-// node reads the instance's Node; nil when it is not there. Not from the cache: what the operator has just written to it decides whether
+// node reads the instance's Node; nil when it is not there, or has no name yet. Not from the cache: what the operator has just written to it decides whether
 // the host is left alone.
 func (s *scope) node(ctx context.Context) (*corev1.Node, error) {
+	if s.nodeName() == "" {
+		return nil, nil
+	}
 	node := &corev1.Node{}
 	err := s.Live.Get(ctx, types.NamespacedName{Name: s.nodeName()}, node)
 	if apierrors.IsNotFound(err) {

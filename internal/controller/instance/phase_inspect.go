@@ -49,7 +49,7 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 	line, err := s.runKnownAgent(ctx, agent)
 	if line.Result == nil && err == nil {
 		var path string
-		path, _, err = s.connection.EnsureAgent(ctx, agent, s.transferProgress(ctx, "SendAgent"))
+		path, err = s.bringAgent(ctx, agent)
 		if err != nil {
 			return s.hostObstacle(v1alpha1.ConditionReachable, err)
 		}
@@ -59,8 +59,16 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReachable, err)
 	}
-	s.session.facts = line.Result.Facts
+	s.learn(line.Result.Facts)
 	return nil
+}
+
+// learn keeps what the host has told.
+func (s *scope) learn(facts *plan.Facts) {
+	s.session.facts, s.session.unanswered = facts, false
+	if facts.Fallback != "" {
+		s.session.fallback = facts.Fallback
+	}
 }
 
 // runKnownAgent asks an agent that is known to have been on the host, without a look whether it still is. There is no answer when it is not
@@ -144,6 +152,9 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 
 // expectedNodeName is the lower-case form of the name that the host has or is to be given.
 func (s *scope) expectedNodeName() (string, *obstacle) {
+	if name := s.keptNodeName(); name != "" {
+		return name, nil
+	}
 	hostName := s.instance.Spec.HostName
 	if hostName == "" {
 		hostName = s.session.facts.System.HostName
@@ -172,5 +183,8 @@ func (s *scope) checkClaim(ctx context.Context, name string) (policy.Decision, e
 		return policy.Decision{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	claim.Others = instances.Items
+	if err := s.proveOlderNode(ctx, &claim); err != nil {
+		return policy.Decision{}, err
+	}
 	return policy.NameClaim(claim), nil
 }

@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -77,10 +78,17 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 
 // applyAs applies the spec that the arguments name.
 func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments []string) *obstacle {
-	if o := s.passGate(ctx, arguments); o != nil {
+	if o := s.passGate(ctx, spec, arguments); o != nil {
 		return o
 	}
+	// What was applied last to its end is what a node in service was proven with.
+	if before := s.session.facts.Applied; before != "" && before != spec.Digest() && s.instance.Status.NodeRef.UID != "" {
+		arguments = append(slices.Clip(arguments), "--fallback", "sha256:"+before)
+	}
 	s.session.checked = false
+	if known := s.session.known; known == nil || known.Digest() != spec.Digest() {
+		s.session.waiting = ""
+	}
 	// From here on the host may be neither what it was nor what it is to be, also when the cluster changes its mind.
 	if err := s.forgetDigest(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionInstalled, "note that the host is being changed", err)
@@ -92,7 +100,7 @@ func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments [
 	}
 	s.session.known, s.session.whole = &spec, false
 	if line.Result != nil && line.Result.Facts != nil {
-		s.session.facts = line.Result.Facts
+		s.learn(line.Result.Facts)
 	}
 	if line.Type == verb.TypeRebooting {
 		s.emit(hostRestarts(s.instance))

@@ -83,7 +83,7 @@ func (r *Reconciler) adoptKey(ctx context.Context, s *scope) *obstacle {
 	s.emit(keyAdopted(s.instance, s.key.Fingerprint()))
 	s.session.forgetHost()
 	r.Hosts.Close(s.instance.Name)
-	return s.nothingToDo()
+	return s.nothingToDo(ctx)
 }
 
 // awaitsKey puts into words that a node goes on with the key that it was configured with.

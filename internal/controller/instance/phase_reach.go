@@ -153,6 +153,7 @@ func (s *scope) awaitRestart(facts *plan.Facts) *obstacle {
 func (s *scope) rebootObstacle() *obstacle {
 	after := min(firstRebootPoll<<min(s.session.restartLooks, 8), lastRebootPoll)
 	s.session.restartLooks++
+	s.session.waiting = ""
 	return &obstacle{
 		condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, waiting: true, after: after,
 		message: "The host restarts.",

@@ -1,7 +1,9 @@
 package instance
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -10,10 +12,28 @@ import (
 
 // leaveAlone stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written but the
 // status; the source tells of it by an event.
-func (r *Reconciler) leaveAlone(_ context.Context, s *scope) *obstacle {
+func (r *Reconciler) leaveAlone(ctx context.Context, s *scope) *obstacle {
 	r.letGo(s)
+	if o := cmp.Or(s.undrain(ctx), s.leaveGate(ctx)); o != nil {
+		return o
+	}
 	s.instance.Status.Step = nil
 	return unmanaged(s.instance)
+}
+
+// undrain takes a node into service again that was being drained when an administrator wanted it left alone. One whose Machine goes is left to
+// whoever deletes it.
+func (s *scope) undrain(ctx context.Context) *obstacle {
+	reason := s.instance.Spec.DesiredStateReason
+	held, err := s.Gate.Holds(ctx, s.instance.Name)
+	if err != nil || !held || reason == v1alpha1.ReasonMachineDeleting || reason == v1alpha1.ReasonMachineFailed {
+		return nil
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	return s.standAside(ctx, node)
 }
 
 // unmanaged says why a host is left alone, and until when.
@@ -38,15 +58,14 @@ func unmanaged(instance *v1alpha1.WindowsInstance) *obstacle {
 	return o
 }
 
-// letGo drops what is held for a host that is no longer worked on: its connection, what was learnt over it, and the gate.
+// letGo drops what is held for a host that is no longer worked on: its connection, and what was learnt over it.
 func (r *Reconciler) letGo(s *scope) {
 	if s.connection != nil {
 		r.Hosts.Release(s.connection)
 		s.connection = nil
 	}
 	s.session.forgetHost()
-	s.session.attempts = 0
-	r.gateHolder.release(s.instance.Name)
+	s.session.attempts, s.session.waiting = 0, ""
 	r.Hosts.Close(s.instance.Name)
 }
 
@@ -78,5 +97,5 @@ func (r *Reconciler) standBack(ctx context.Context, s *scope, instance *v1alpha1
 		return nil
 	}
 	s.instance.Status.Step = nil
-	return s.patchStatus(ctx)
+	return errors.Join(r.Gate.Release(ctx, instance.Name), s.patchStatus(ctx))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -85,17 +87,30 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	if err := s.markNode(ctx, node); err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
+	s.settle(ctx)
 	status := &s.instance.Status
+	status.FailedChange = nil
 	status.SpecDigest, status.Version, status.PublicKeyHash = spec.Digest(), r.Version, s.key.Hash()
 	s.pass(v1alpha1.ConditionReady, proven)
 	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+r.Version+" of the operator wants it to be.")
 	if first {
 		s.emit(nodeReady(s.instance, node, r.Clock.Since(s.instance.CreationTimestamp.Time)))
 	}
-	r.gateHolder.release(s.instance.Name)
+	s.session.fallback, s.session.changeFailures = "", 0
 	s.session.forgetHost()
 	r.Hosts.Close(s.instance.Name)
-	return nil
+	return s.leaveGate(ctx)
+}
+
+// settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it is done with the next
+// change.
+func (s *scope) settle(ctx context.Context) {
+	if s.session.facts == nil || s.session.facts.Fallback == "" {
+		return
+	}
+	if _, err := s.run(ctx, verb.Settle); err != nil {
+		log.FromContext(ctx).Info("what the host was before stays on its disk until the next change", "reason", err.Error())
+	}
 }
 
 // longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,14 +43,40 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) *obstacle {
 	if node == nil || !s.owns(node) || (s.forget() && !isReady(node)) {
 		return nil
 	}
-	if !node.Spec.Unschedulable {
-		s.emit(nodeDrains(s.instance, node))
+	if o := s.takeRetry(ctx); o != nil {
+		return o
 	}
-	o := s.drainNode(ctx, node)
+	if o := s.drainPostponed(); o != nil {
+		return o
+	}
+	// A node that does not work is disturbed by nothing any more.
+	if isReady(node) && s.released(node) {
+		if o := s.acquire(ctx, node, v1alpha1.CauseRemoval); o != nil {
+			o.condition, o.next = v1alpha1.ConditionReady, "The node goes on as it is, and is taken out of the cluster when its turn comes."
+			return o
+		}
+	}
+	o := s.drainNode(ctx, node, v1alpha1.CauseRemoval)
 	if o != nil && !isReady(node) {
 		o.next += " " + s.forgetHint()
 	}
 	return o
+}
+
+// drainPostponed waits when the pods did not leave in time, until the node is drained again.
+func (s *scope) drainPostponed() *obstacle {
+	failed := s.instance.Status.FailedChange
+	if failed == nil || failed.Cause != v1alpha1.CauseRemoval || failed.RetryAfter == nil || s.session.attempts > 0 {
+		return nil
+	}
+	rest := failed.RetryAfter.Sub(s.Clock.Now())
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonDrainTimedOut, waiting: true, after: rest, message: failed.Message,
+		next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+	}
 }
 
 // owns tells whether the Node is the instance's own and may be drained and deleted with it: it is bound to the instance, or its kubelet
@@ -73,6 +100,10 @@ func (r *Reconciler) reachForRemoval(ctx context.Context, s *scope) *obstacle {
 		return nil
 	}
 	if o := r.reach(ctx, s); o != nil {
+		// A host that is away may be so for ever, and others are not to wait for it.
+		if held := s.leaveGate(ctx); held != nil {
+			return held
+		}
 		if !o.waiting {
 			o.next = fmt.Sprintf("%s The node stays until the host was given back. %s", o.next, s.forgetHint())
 		}
@@ -94,7 +125,11 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
-	if dirty {
+	older, err := s.holdsOlder(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if dirty || older {
 		if o := s.removeWithAgent(ctx); o != nil {
 			return o
 		}
@@ -197,6 +232,9 @@ func (r *Reconciler) deleteRequests(ctx context.Context, s *scope) error {
 
 // deleteInstance ends the instance's life.
 func (r *Reconciler) deleteInstance(ctx context.Context, s *scope) *obstacle {
+	if o := s.leaveGate(ctx); o != nil {
+		return o
+	}
 	preconditions := client.Preconditions{UID: &s.instance.UID}
 	if err := r.Client.Delete(ctx, s.instance, preconditions); client.IgnoreNotFound(err) != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "delete the WindowsInstance", err)

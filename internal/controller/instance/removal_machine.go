@@ -18,10 +18,9 @@ const lateNodeLimit = 10 * time.Second
 
 // disconnect ends what goes on with a host that is gone with its Machine. The Machine API has drained the node; there is nothing to be
 // given back, and a pause has nothing to hold up.
-func (r *Reconciler) disconnect(_ context.Context, s *scope) *obstacle {
-	r.gateHolder.release(s.instance.Name)
+func (r *Reconciler) disconnect(ctx context.Context, s *scope) *obstacle {
 	r.Hosts.Close(s.instance.Name)
-	return nil
+	return s.leaveGate(ctx)
 }
 
 // awaitLateNode waits for the Node of a kubelet that could register it until its host was gone: it may have had its certificate, and no

@@ -8,6 +8,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
@@ -20,6 +21,7 @@ type scope struct {
 
 	key        sshkey.Key
 	cluster    nodespec.Cluster
+	settings   policy.DisruptionSettings
 	connection *remote.Connection
 	session    *session
 

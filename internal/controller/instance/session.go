@@ -28,6 +28,15 @@ type session struct {
 	// applied is the digest (and certificate serial) of the spec that the last apply was given, and left what it could not do yet.
 	applied string
 	left    plan.Plan
+	// turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or rebootTurn; empty when it is
+	// not known.
+	turn string
+	// unanswered is true while the host did not answer when it was asked last.
+	unanswered bool
+	// fallback is the digest of what the host can be brought back to, as it told last; changeFailures counts the failures of a change of a
+	// node in service.
+	fallback       string
+	changeFailures int
 	// checked is true when verify passed since the last change.
 	checked bool
 	// advice are the advisory checks that failed then, with what was found.
@@ -37,21 +46,33 @@ type session struct {
 	// since is when the present wait began, for limits.
 	waiting string
 	since   time.Time
+	// drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart from the other waits,
+	// which go on while a node is drained.
+	drains time.Time
 	// restartLooks counts the looks at a host that restarts.
 	restartLooks int
 	// lastProgress is when progress was last written to the API.
 	lastProgress time.Time
 }
 
-// forgetHost drops what was learnt over a connection that is gone.
+// forgetHost drops what was learnt over a connection that is gone. A wait for something else than the host goes on: the pool closes idle
+// connections long before the limits of most waits.
 func (s *session) forgetHost() {
-	s.connection, s.agent, s.waiting = nil, "", ""
+	s.connection, s.agent = nil, ""
 	s.forgetState()
 }
 
 // forgetState drops what the host was found or brought to: it is about to be something else.
 func (s *session) forgetState() {
 	s.facts, s.applied, s.left, s.checked, s.advice = nil, "", plan.Plan{}, false, nil
+}
+
+// drainSince returns when the drain began that goes on now.
+func (s *session) drainSince(now time.Time) time.Time {
+	if s.drains.IsZero() {
+		s.drains = now
+	}
+	return s.drains
 }
 
 // waitingSince returns when the named wait began.

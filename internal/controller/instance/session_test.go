@@ -3,6 +3,7 @@ package instance
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -15,7 +16,7 @@ import (
 func TestOnlyWhatMayRestartTheHostMayAnswerThatItRestarts(t *testing.T) {
 	restarts := verb.Line{Type: verb.TypeRebooting}
 	for name, allowed := range map[verb.Name]bool{
-		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Apply: true, verb.Remove: true,
+		verb.Facts: false, verb.Plan: false, verb.Verify: false, verb.Settle: false, verb.Apply: true, verb.Remove: true, verb.Rollback: true, verb.Reboot: true,
 	} {
 		if err := complete(name, restarts); (err == nil) != allowed {
 			t.Errorf("%s: %v", name, err)
@@ -48,5 +49,18 @@ func TestWhatAHostWasBroughtToIsForgottenWithoutItsConnection(t *testing.T) {
 	}
 	if s.connection != connection || s.agent != "agent" {
 		t.Error("the connection is forgotten too")
+	}
+}
+
+// The pool closes a connection that is idle long before a wait for a Node or a subnet may end: the wait's limit must hold all the same.
+func TestAWaitGoesOnWhenItsConnectionIsGone(t *testing.T) {
+	s := &session{}
+	began := s.waitingSince("the Node to report Ready", noon)
+	s.forgetHost()
+	if again := s.waitingSince("the Node to report Ready", noon.Add(time.Minute)); !again.Equal(began) {
+		t.Errorf("the wait began at %s, and again at %s", began, again)
+	}
+	if other := s.waitingSince("a pod subnet", noon.Add(time.Hour)); !other.Equal(noon.Add(time.Hour)) {
+		t.Errorf("another wait began at %s", other)
 	}
 }

@@ -96,6 +96,9 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
+	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionUpToDate).Reason != v1alpha1.ReasonAwaitsReplacement {
+		status.AwaitsVersion = ""
+	}
 	switch {
 	case o == nil || o.done:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""

@@ -85,7 +85,7 @@ func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *ob
 		return nil, payloadObstacle(err)
 	}
 	payloadPath := nodespec.InboxPayload(archive.SHA256)
-	if err := s.sendPayload(ctx, payloadPath, archive); err != nil {
+	if err := s.sendArchive(ctx, "SendPayload", payloadPath, archive); err != nil {
 		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
 	}
 	return append(arguments, "--payload", payloadPath), nil
@@ -106,13 +106,13 @@ func patched(lacking []string, present map[string]string, patches func(to string
 	return chosen
 }
 
-// sendPayload sends the archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
-func (s *scope) sendPayload(ctx context.Context, path string, archive *payload.Archive) error {
+// sendArchive sends an archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
+func (s *scope) sendArchive(ctx context.Context, step, path string, archive *payload.Archive) error {
 	if there, err := s.connection.Has(ctx, path, archive.Size); there || err != nil {
 		return err
 	}
-	s.progress(ctx, "SendPayload", 0, 0, "")
-	return s.connection.Send(ctx, path, archive.Reader(), s.transferProgress(ctx, "SendPayload"))
+	s.progress(ctx, step, 0, 0, "")
+	return s.connection.Send(ctx, path, archive.Reader(), s.transferProgress(ctx, step))
 }
 
 func payloadObstacle(err error) *obstacle {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,7 +58,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	t.Helper()
 	private, key := newPrivateKey(t)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	x := &trial{
@@ -70,7 +71,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{
 		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace, Version: "1.2.3",
-		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial, Jitter: func() float64 { return 0 },
+		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial, Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
 	t.Cleanup(x.Hosts.CloseAll)
 	return x
@@ -266,4 +267,35 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		return nil
 	}
 	return s.Reader.Get(ctx, key, into, options...)
+}
+
+// instance is the stored instance.
+func (x *trial) instance() *v1alpha1.WindowsInstance {
+	x.t.Helper()
+	instance := &v1alpha1.WindowsInstance{}
+	if err := x.Client.Get(x.t.Context(), client.ObjectKey{Namespace: ourNamespace, Name: machine}, instance); err != nil {
+		x.t.Fatal(err)
+	}
+	return instance
+}
+
+func (x *trial) annotate(name, value string) {
+	x.t.Helper()
+	instance := x.instance()
+	instance.Annotations = map[string]string{name: value}
+	if err := x.Client.Update(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// breakNode makes the node NotReady, for longer than it is waited for.
+func (x *trial) breakNode() {
+	x.t.Helper()
+	node := x.node()
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
+	if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
+		if err = x.Client.Update(x.t.Context(), node); err != nil {
+			x.t.Fatal(err)
+		}
+	}
 }

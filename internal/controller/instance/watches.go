@@ -36,6 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingInstances)).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxConcurrent,
@@ -75,7 +76,7 @@ func nodeChanged() predicate.Funcs {
 				return false
 			}
 			return isReady(before) != isReady(after) || unproven(before) != unproven(after) ||
-				watched(before) != watched(after) || !maps.Equal(before.Labels, after.Labels)
+				watched(before) != watched(after) || rebootWanted(before) != rebootWanted(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}
 }
@@ -98,6 +99,21 @@ func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []r
 	var requests []reconcile.Request
 	for _, instance := range instances.Items {
 		if ref := instance.Status.NodeRef; instance.Name == bound || ref != nil && ref.Name == node.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}})
+		}
+	}
+	return requests
+}
+
+// waitingInstances are those that wait for their turn: what is being disturbed has changed, or the rules for it.
+func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, instance := range instances.Items {
+		if waitsForTurn(instance.Status.Summary) {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}})
 		}
 	}

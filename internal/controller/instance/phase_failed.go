@@ -1,0 +1,331 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+const (
+	// changeAttempts is how often a change of a node in service is tried before the node is brought back to what it was.
+	changeAttempts = 3
+	// lastChangeRetry is the longest time between two attempts after the node was brought back.
+	lastChangeRetry = 24 * time.Hour
+)
+
+// remindFailure keeps a node as it is whose last change has failed, until the change is another one, the time for the next attempt has
+// come, or an administrator asks for it.
+func (r *Reconciler) remindFailure(ctx context.Context, s *scope) *obstacle {
+	failed := s.instance.Status.FailedChange // of which an administrator may want to hear no more
+	if o := s.takeRetry(ctx); o != nil {
+		return o
+	}
+	if s.instance.Status.FailedChange == nil || s.nodeName() == "" {
+		return nil
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "read the Node", err)
+	}
+	if node == nil || !s.released(node) {
+		return nil
+	}
+	if !s.sameChange(node, failed) {
+		if s.otherChange(node, failed) {
+			s.instance.Status.FailedChange = nil // what failed is not wanted any more
+		}
+		return nil
+	}
+	if !failed.RolledBack || failed.RetryAfter == nil || !isReady(node) || !failed.RetryAfter.After(r.Clock.Now()) {
+		return nil // it is still on its way back, or its time has come, or the node needs help
+	}
+	if _, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]; cordoned {
+		if err := s.takeIntoService(ctx); err != nil {
+			return apiObstacle(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+		}
+	}
+	s.works = true
+	s.passWhatHeld()
+	reason := v1alpha1.ReasonChangeFailed
+	if failed.Reason == v1alpha1.ReasonDrainTimedOut {
+		reason = failed.Reason
+	}
+	if o := s.leaveGate(ctx); o != nil {
+		return o
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionUpToDate, reason: reason, waiting: true, after: failed.RetryAfter.Sub(r.Clock.Now()), message: failed.Message,
+		next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + s.retryHint(),
+	}
+}
+
+// takeRetry forgets the failure when an administrator has asked for another attempt.
+func (s *scope) takeRetry(ctx context.Context) *obstacle {
+	if _, asked := s.instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
+		return nil
+	}
+	s.instance.Status.FailedChange = nil
+	if err := s.patchStatus(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "forget the failed change", err)
+	}
+	after := s.instance.DeepCopy()
+	delete(after.Annotations, v1alpha1.AnnotationRetry)
+	if err := s.Client.Patch(ctx, after, client.MergeFrom(s.instance)); client.IgnoreNotFound(err) != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
+	}
+	s.instance.Annotations, s.instance.ResourceVersion = after.Annotations, after.ResourceVersion
+	s.original.Annotations, s.original.ResourceVersion = after.Annotations, after.ResourceVersion
+	return nil
+}
+
+// sameChange tells whether a failure is that of what the host is to be now.
+func (s *scope) sameChange(node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+	switch failed.Cause {
+	case v1alpha1.CauseReboot:
+		return rebootWanted(node)
+	case v1alpha1.CauseRemoval:
+		return false // it is to be a node again
+	}
+	spec, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet])
+	return err == nil && failed.Version == s.Version && failed.SpecDigest == spec.Digest()
+}
+
+// otherChange tells whether what has failed is certainly not what is wanted now.
+func (s *scope) otherChange(node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+	_, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet])
+	return err == nil && !s.sameChange(node, failed)
+}
+
+// countFailure looks at an obstacle that a change of a node in service has met. After some attempts the change has failed: where the host
+// still has what it was before, it is brought back to that.
+func (r *Reconciler) countFailure(ctx context.Context, s *scope, o *obstacle) *obstacle {
+	if s.instance.Spec.DesiredState != v1alpha1.DesiredStateNode || !changeFailed(o) {
+		return o
+	}
+	node, err := s.node(ctx)
+	if err != nil || node == nil || !s.released(node) || s.instance.Status.SpecDigest != "" {
+		return o
+	}
+	s.session.changeFailures++
+	if s.session.changeFailures < changeAttempts {
+		return o
+	}
+	s.session.changeFailures = 0
+	if s.session.fallback == "" {
+		s.noteNoWayBack(node, o)
+		return o
+	}
+	s.noteFailure(node, o.reason, o.message, s.session.fallback)
+	s.emit(changeHasFailed(s.instance, node, o))
+	if err := s.patchStatus(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
+	}
+	return &obstacle{
+		phase: o.phase, condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, waiting: true, after: firstRetryDelay,
+		message: "The change has failed: " + o.message, next: "The operator brings the host back to what it was before.",
+	}
+}
+
+// noteNoWayBack writes down that a change has failed of a host that cannot be brought back: others are not to follow it. It is tried on.
+func (s *scope) noteNoWayBack(node *corev1.Node, o *obstacle) {
+	if failed := s.instance.Status.FailedChange; failed != nil && !failed.RolledBack && s.sameChange(node, failed) && failed.RetryAfter.After(s.Clock.Now()) {
+		return
+	}
+	s.noteFailure(node, o.reason, o.message, "")
+	s.emit(changeHasFailed(s.instance, node, o))
+}
+
+// awaitRetry keeps a node that works, and whose change has failed without a way back, from taking up a place again at once.
+func (s *scope) awaitRetry(node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle {
+	failed := s.instance.Status.FailedChange
+	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !isReady(node) || !s.sameChange(node, failed) {
+		return nil
+	}
+	rest := failed.RetryAfter.Sub(s.Clock.Now())
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle{
+		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonChangeFailed, waiting: true, after: rest, message: failed.Message,
+		next: "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + s.retryHint(),
+	}
+}
+
+// retryHint is how an administrator has a change that has failed tried again.
+func (s *scope) retryHint() string {
+	return "or at once: kubectl annotate windowsinstance " + s.instance.Name + " -n " + s.Namespace + " " + v1alpha1.AnnotationRetry + "=now"
+}
+
+// changeFailed tells whether an obstacle is the verdict of the agent or of the cluster on what the host was brought to. That a host cannot
+// be reached says nothing about it.
+func changeFailed(o *obstacle) bool {
+	if o.waiting || o.done {
+		return false
+	}
+	var failure *verb.Failure
+	if errors.As(o.err, &failure) {
+		return failure.Reason != verb.ReasonBusy && failure.Reason != verb.ReasonSpecUnknown
+	}
+	return slices.Contains([]string{
+		v1alpha1.ReasonChecksFailed, v1alpha1.ReasonNodeNotReady, v1alpha1.ReasonNodeNotRegistered, v1alpha1.ReasonSubnetNotAssigned,
+		v1alpha1.ReasonCertificateRefused, string(remote.ReasonAgentDidNotStart),
+	}, o.reason)
+}
+
+// noteFailure writes down that a change has failed. previous is what the host can be brought back to.
+func (s *scope) noteFailure(node *corev1.Node, reason, message, previous string) {
+	before := ptr.Deref(s.instance.Status.FailedChange, v1alpha1.FailedChange{})
+	cause := s.causeOfChange(node)
+	if cause == v1alpha1.CauseRepair && node.Annotations[v1alpha1.AnnotationVersion] != s.Version {
+		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
+	}
+	failed := &v1alpha1.FailedChange{
+		Cause: cause, Version: s.Version, PreviousDigest: previous, Reason: reason, Message: shortened(message, longestMessage),
+		Time: metav1.NewTime(s.Clock.Now()), Attempts: 1,
+	}
+	if spec, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet]); err == nil {
+		failed.SpecDigest = spec.Digest()
+	}
+	if before.Version == failed.Version && before.SpecDigest == failed.SpecDigest {
+		failed.Attempts = before.Attempts + 1
+	}
+	failed.RetryAfter = ptr.To(metav1.NewTime(s.Clock.Now().Add(changeRetry(s.settings.FailureDeadline, failed.Attempts))))
+	s.instance.Status.FailedChange = failed
+}
+
+// changeRetry is the time before the next attempt of a change that has failed so often.
+func changeRetry(first time.Duration, attempts int32) time.Duration {
+	delay := first
+	for i := int32(1); i < attempts && delay < lastChangeRetry; i++ {
+		delay *= 2
+	}
+	return min(delay, lastChangeRetry)
+}
+
+// rollBack brings the host of a change that has failed back to what it was, and its node into service again. What it has done is known from
+// the host and the status, so that it goes on wherever it was cut off.
+func (r *Reconciler) rollBack(ctx context.Context, s *scope) *obstacle {
+	failed, facts := s.instance.Status.FailedChange, s.session.facts
+	if failed == nil || failed.RolledBack || failed.PreviousDigest == "" {
+		return nil
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || !s.released(node) || !s.sameChange(node, failed) {
+		return nil
+	}
+	if facts.Applied != failed.PreviousDigest || facts.Fallback != "" {
+		if facts.Fallback != failed.PreviousDigest {
+			failed.PreviousDigest = "" // there is no way back any more: forward it goes
+			return nil
+		}
+		if o := s.runRollback(ctx); o != nil {
+			return s.notRolledBack(o)
+		}
+	}
+	if o := s.checkRolledBack(ctx, node); o != nil {
+		return s.notRolledBack(o)
+	}
+	// First the node, then what is written of it: who reads that it was brought back finds it so.
+	if err := s.takeIntoService(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+	}
+	failed.RolledBack = true
+	failed.RetryAfter = ptr.To(metav1.NewTime(r.Clock.Now().Add(changeRetry(s.settings.FailureDeadline, failed.Attempts))))
+	s.instance.Status.SpecDigest = failed.PreviousDigest
+	if err := s.patchStatus(ctx); err != nil {
+		return apiObstacle(v1alpha1.ConditionReady, "note that the host is again what it was", err)
+	}
+	s.emit(rolledBack(s.instance, node))
+	s.session.fallback = ""
+	s.session.forgetHost()
+	r.Hosts.Close(s.instance.Name)
+	if o := r.remindFailure(ctx, s); o != nil {
+		return o
+	}
+	return &obstacle{ // what was known of the host was let go
+		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonInProgress, waiting: true, after: firstRetryDelay,
+		message: "The host was brought back to what it was.", next: "The operator looks at it again.",
+	}
+}
+
+func (s *scope) runRollback(ctx context.Context) *obstacle {
+	s.session.waiting = ""
+	line, err := s.run(ctx, verb.Rollback)
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
+	}
+	s.session.known, s.session.applied = nil, ""
+	if line.Type == verb.TypeResult && len(line.Result.Plan.Needs) > 0 {
+		// Its certificate has expired meanwhile: what the host was before could not be brought up, so forward it goes again.
+		s.instance.Status.FailedChange.PreviousDigest = ""
+		return &obstacle{
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, waiting: true, after: firstRetryDelay,
+			message: "What the host was before needs " + string(line.Result.Plan.Needs[0]) + " to be brought back.",
+			next:    "The operator tries the change again, which brings the host what it needs.",
+		}
+	}
+	if line.Type == verb.TypeRebooting {
+		s.emit(hostRestarts(s.instance))
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+		return s.rebootObstacle()
+	}
+	s.session.facts = line.Result.Facts
+	return nil
+}
+
+// checkRolledBack has the agent prove that the node works again, by the checks of what it was brought back to.
+func (s *scope) checkRolledBack(ctx context.Context, node *corev1.Node) *obstacle {
+	line, err := s.run(ctx, verb.Verify)
+	if err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReady, err)
+	}
+	for _, check := range line.Result.Checks {
+		if !check.Passed && !check.Advisory {
+			return &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: check.Name + ": " + check.Message}
+		}
+	}
+	if isReady(node) {
+		return nil
+	}
+	return s.awaited("the Node to be Ready again", readyLimit, &obstacle{
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: "The kubelet of Node " + node.Name + " does not report Ready yet.",
+	})
+}
+
+// notRolledBack puts into words that the way back is not at its end.
+func (s *scope) notRolledBack(o *obstacle) *obstacle {
+	if o.reason == v1alpha1.ReasonRebooting || o.waiting {
+		return o
+	}
+	failed := s.instance.Status.FailedChange
+	o.message = "The change has failed (" + failed.Message + "), and so has the way back so far: " + o.message
+	o.reason = v1alpha1.ReasonChangeFailedForNow
+	o.next = "The operator tries again to bring the host back to what it was. The message says what to look at on the host."
+	return o
+}
+
+// readSettings takes the settings of the gate that phases need.
+func (r *Reconciler) readSettings(ctx context.Context, s *scope) *obstacle {
+	settings, err := r.Gate.Settings(ctx)
+	if err != nil {
+		// What is wrong with the policy is told on it, and by the gate where it matters.
+		settings, _ = policy.ParseDisruptionPolicy(v1alpha1.WindowsDisruptionPolicySpec{})
+	}
+	s.settings = settings
+	return nil
+}

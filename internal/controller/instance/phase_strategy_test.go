@@ -1,0 +1,169 @@
+package instance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// upgraded is a trial in which another version of the operator runs than the one that has configured the node; changes tells whether it wants
+// anything else of the host.
+func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
+	t.Helper()
+	x := newTrial(t)
+	instance := ofMachine()
+	instance.Spec.UpgradeStrategy = strategy
+	x.asNode(instance, x.key.Hash())
+	x.Version = "2.0.0"
+	if changes {
+		x.facts.Kubelet.ClusterDomain = "other.local"
+	}
+	return x
+}
+
+//
+func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeReplace, true)
+	node := x.node()
+	instance, _ := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if !strings.Contains(condition.Message, machine) || instance.Status.Summary != v1alpha1.ReasonAwaitsReplacement {
+		t.Errorf("summary %q, message %q", instance.Status.Summary, condition.Message)
+	}
+	if instance.Status.AwaitsVersion != x.Version {
+		t.Errorf("for %q, not %q", instance.Status.AwaitsVersion, x.Version)
+	}
+	if x.dials != 0 || x.node().ResourceVersion != node.ResourceVersion {
+		t.Errorf("%d connections; Node %s after %s", x.dials, x.node().ResourceVersion, node.ResourceVersion)
+	}
+	if again, _ := x.reconcile(); again.ResourceVersion != instance.ResourceVersion {
+		t.Error("the next pass writes the same again")
+	}
+	if told := x.told(); len(told) > 0 {
+		t.Errorf("to wait is nothing to warn of: %v", told)
+	}
+	x.Version = "1.2.3" // the one that has configured it
+	if instance, _ = x.reconcile(); instance.Status.AwaitsVersion != "" {
+		t.Errorf("it still awaits %s", instance.Status.AwaitsVersion)
+	}
+}
+
+//
+func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T) {
+	for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
+		t.Run(string(strategy), func(t *testing.T) {
+			x := upgraded(t, strategy, false)
+			instance, _ := x.reconcile()
+			expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if version := x.node().Annotations[v1alpha1.AnnotationVersion]; version != "2.0.0" || instance.Status.Version != "2.0.0" || x.dials != 0 {
+				t.Errorf("the Node says %s, the instance %s, after %d connections", version, instance.Status.Version, x.dials)
+			}
+		})
+	}
+}
+
+// failedWith gives the instance a change that has failed, and was rolled back.
+func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string, retryAfter time.Duration) *v1alpha1.WindowsInstance {
+	x.t.Helper()
+	s := x.newScope(instance.DeepCopy())
+	s.cluster = *x.facts
+	spec, err := s.desired("10.132.0.0/24")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	instance.Status.FailedChange = &v1alpha1.FailedChange{
+		Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: instance.Status.SpecDigest,
+		Reason: reason, Message: "kubelet.exe ends at once", Time: metav1.NewTime(noon), Attempts: 1, RolledBack: true,
+		RetryAfter: ptr.To(metav1.NewTime(noon.Add(retryAfter))),
+	}
+	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
+	}
+	return instance
+}
+
+func TestANodeWhoseChangeHasFailedGoesOnAsItWas(t *testing.T) {
+	for reason, shown := range map[string]string{
+		v1alpha1.ReasonChecksFailed: v1alpha1.ReasonChangeFailed, v1alpha1.ReasonDrainTimedOut: v1alpha1.ReasonDrainTimedOut,
+	} {
+		t.Run(shown, func(t *testing.T) {
+			x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+			x.failedWith(x.instance(), reason, 30*time.Minute)
+			instance, after := x.reconcile()
+			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, shown)
+			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if x.dials != 0 || after != 30*time.Minute || !strings.Contains(condition.Message, "kubelet.exe") ||
+				!strings.Contains(instance.Status.NextAction, "annotate windowsinstance "+machine) {
+				t.Errorf("%d connections, next look in %s: %s %s", x.dials, after, condition.Message, instance.Status.NextAction)
+			}
+		})
+	}
+}
+
+func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministratorWantsIt(t *testing.T) {
+	for name, change := range map[string]func(*trial){
+		"its time has come":          func(x *trial) { x.clock.Step(31 * time.Minute) },
+		"another version":            func(x *trial) { x.Version = "2.0.1" },
+		"another configuration":      func(x *trial) { x.facts.Kubelet.ClusterDomain = "third.local" },
+		"an administrator wants it":  func(x *trial) { x.annotate(v1alpha1.AnnotationRetry, "now") },
+		"the node does not work now": func(x *trial) { x.breakNode() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+			x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
+			change(x)
+			instance, _ := x.reconcile()
+			if x.dials == 0 {
+				t.Errorf("the host was not tried: %s", instance.Status.Summary)
+			}
+			if _, asked := instance.Annotations[v1alpha1.AnnotationRetry]; asked {
+				t.Error("the annotation stays")
+			}
+			if another := strings.HasPrefix(name, "another"); another && instance.Status.FailedChange != nil {
+				t.Error("what is not wanted any more is still said to have failed")
+			}
+		})
+	}
+}
+
+func TestTheTimeBetweenAttemptsDoublesUpToADay(t *testing.T) {
+	for attempts, want := range map[int32]time.Duration{1: 30 * time.Minute, 2: time.Hour, 3: 2 * time.Hour, 7: 24 * time.Hour, 1000: 24 * time.Hour} {
+		if got := changeRetry(30*time.Minute, attempts); got != want {
+			t.Errorf("after %d attempts: %s, want %s", attempts, got, want)
+		}
+	}
+}
+
+//
+func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(ofMachine(), x.key.Hash())
+	node := x.node()
+	node.Annotations[v1alpha1.AnnotationRebootRequired] = ""
+	if err := x.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	gate := openGate()
+	gate.shut(v1alpha1.ReasonBudgetSpent)
+	x.Gate = gate
+	instance, after := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if x.dials != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot || x.node().Spec.Unschedulable {
+		t.Errorf("%d connections, next look in %s, asked %v", x.dials, after, gate.asked)
+	}
+	gate.closed = false
+	x.reconcile()
+	if x.dials == 0 {
+		t.Error("its turn has come, and nothing is done")
+	}
+	if x.node().Spec.Unschedulable || len(gate.held) > 0 {
+		t.Errorf("the agent has not answered, and yet: unschedulable %t, held %v", x.node().Spec.Unschedulable, gate.held)
+	}
+}

@@ -1,0 +1,364 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// changeNode changes the Node as others do.
+func (x *trial) changeNode(change func(*corev1.Node)) {
+	x.t.Helper()
+	node := x.node()
+	change(node)
+	if err := x.Client.Update(x.t.Context(), node); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// changeStatus changes what the instance remembers.
+func (x *trial) changeStatus(change func(*v1alpha1.WindowsInstanceStatus)) {
+	x.t.Helper()
+	instance := x.instance()
+	change(&instance.Status)
+	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func wantReboot(node *corev1.Node) { node.Annotations[v1alpha1.AnnotationRebootRequired] = "patches" }
+
+// cordonedByUs is what a node is like whose drain began at noon.
+func cordonedByUs(node *corev1.Node) {
+	node.Spec.Unschedulable = true
+	node.Annotations[v1alpha1.AnnotationCordoned] = noon.UTC().Format(time.RFC3339)
+}
+
+// draining is a trial in the middle of the drain for a change of the host, which is as it was.
+func draining(t *testing.T) (*trial, *trialGate) {
+	t.Helper()
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	gate := openGate()
+	x.Gate = gate
+	gate.held = []string{machine}
+	x.changeNode(cordonedByUs)
+	return x, gate
+}
+
+// inService checks that the node takes pods again and that nobody waits for it.
+func (x *trial) inService(gate *trialGate) {
+	x.t.Helper()
+	node := x.node()
+	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || node.Spec.Unschedulable || len(gate.held) > 0 {
+		x.t.Errorf("unschedulable %t, noted as the operator's %t, held %v", node.Spec.Unschedulable, ours, gate.held)
+	}
+}
+
+func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T) {
+	for name, change := range map[string]func(*trial){
+		"the instance is paused": func(x *trial) { x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true }) },
+		"the key is gone": func(x *trial) {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: keys.SecretName}}
+			if err := x.Client.Delete(x.t.Context(), secret); err != nil {
+				x.t.Fatal(err)
+			}
+		},
+		"its Machine is to be replaced": func(x *trial) {
+			x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace })
+		},
+		"its Machine is to be left alone": func(x *trial) {
+			x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.DesiredState = v1alpha1.DesiredStateUnmanaged })
+		},
+		"the cluster cannot have Windows nodes any more": func(x *trial) { x.facts.Network.HybridOverlay = false },
+		"the host does not answer":                       func(x *trial) { x.host.switchOff(true) },
+		"the host refuses the key":                       func(x *trial) { x.host.accept() },
+		"the change is not wanted any more":              func(x *trial) { x.facts.Kubelet.ClusterDomain = "cluster.local" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, gate := draining(t)
+			change(x)
+			x.reconcile()
+			x.inService(gate)
+			version := x.node().ResourceVersion
+			asked := len(gate.asked)
+			x.reconcile()
+			if x.node().ResourceVersion != version || len(gate.asked) != asked {
+				t.Errorf("the next pass writes the Node again, or asks: %v", gate.asked[asked:])
+			}
+		})
+	}
+	t.Run("but a user's own cordon stays", func(t *testing.T) {
+		x, gate := draining(t)
+		x.changeNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) })
+		x.host.switchOff(true)
+		x.reconcile()
+		if !x.node().Spec.Unschedulable || len(gate.held) > 0 {
+			t.Errorf("unschedulable %t, held %v", x.node().Spec.Unschedulable, gate.held)
+		}
+	})
+	t.Run("but not one whose host was begun with", func(t *testing.T) {
+		x, gate := draining(t)
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+		x.host.switchOff(true)
+		x.reconcile()
+		if !x.node().Spec.Unschedulable || len(gate.held) != 1 {
+			t.Errorf("unschedulable %t, held %v", x.node().Spec.Unschedulable, gate.held)
+		}
+	})
+}
+
+// The gate's own list may have been lost, or the time have passed for which it keeps a place.
+func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
+	x, gate := draining(t)
+	gate.held = nil
+	gate.shut(v1alpha1.ReasonPolicyPaused)
+	x.changeNode(wantReboot)
+	x.reconcile()
+	x.inService(gate)
+}
+
+//
+func TestARestartOfAHostThatDoesNotAnswerDisturbsNobody(t *testing.T) {
+	for name, works := range map[string]bool{"its node works": true, "its node does not work": false} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			gate := openGate()
+			x.Gate = gate
+			x.asNode(ofMachine(), x.key.Hash())
+			x.changeNode(wantReboot)
+			if !works {
+				x.breakNode()
+			}
+			x.host.switchOff(true)
+			for range 3 {
+				x.reconcile()
+				x.inService(gate)
+			}
+			if len(gate.asked) > 2 || x.dials < 3 { // one is to end what was begun
+				t.Errorf("asked %v, %d connections", gate.asked, x.dials)
+			}
+		})
+	}
+}
+
+func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
+	x, gate := draining(t)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.breakNode()
+	x.host.switchOff(true)
+	s := x.newScope(x.instance())
+	s.cluster = *x.facts
+	spec, err := s.desired("10.132.0.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.session.turn = spec.Digest()
+	x.reconcile()
+	gate.held = nil // its time has passed
+	x.reconcile()
+	if len(gate.held) > 0 {
+		t.Errorf("it asked again: %v", gate.asked)
+	}
+}
+
+// answered is a scope as it is when the host has answered.
+func (x *trial) answered(facts *plan.Facts) *scope {
+	x.t.Helper()
+	s := x.newScope(x.instance())
+	s.cluster, s.key = *x.facts, x.key
+	x.readSettings(x.t.Context(), s)
+	s.session.facts = facts
+	return s
+}
+
+func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
+	x, gate := draining(t)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.breakNode()
+	s := x.answered(&plan.Facts{})
+	if o := s.acquire(t.Context(), x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) > 0 {
+		t.Errorf("%v, asked %v", o, gate.asked)
+	}
+	gate.held = nil
+	if o := s.acquire(t.Context(), x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) != 1 {
+		t.Errorf("without its turn: %v, asked %v", o, gate.asked)
+	}
+}
+
+//
+func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
+	x := newTrial(t)
+	gate := openGate()
+	x.Gate = gate
+	x.asNode(ofMachine(), x.key.Hash())
+	x.changeNode(func(n *corev1.Node) { wantReboot(n); cordonedByUs(n) })
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
+		s.RequestedReboot = &v1alpha1.RequestedReboot{BootID: "boot-1", StartedAt: metav1.NewTime(noon)}
+	})
+	gate.shut(v1alpha1.ReasonBudgetSpent)
+	facts := &plan.Facts{}
+	facts.System.BootID = "boot-1"
+	s := x.answered(facts)
+	o := x.rebootRequested(t.Context(), s)
+	if o == nil || o.reason != v1alpha1.ReasonBudgetSpent || s.instance.Status.RequestedReboot != nil {
+		t.Fatalf("%+v, requested %v", o, s.instance.Status.RequestedReboot)
+	}
+	x.inService(gate)
+}
+
+func TestARemovalWhoseDrainHasFailed(t *testing.T) {
+	failed := func(t *testing.T) *trial {
+		x := newTrial(t)
+		instance := ofMachine()
+		instance.Spec.Source = v1alpha1.Source{ConfigMapKey: "10.0.128.7"}
+		x.asNode(instance, x.key.Hash())
+		x.failedWith(x.instance(), v1alpha1.ReasonDrainTimedOut, 30*time.Minute)
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.FailedChange.Cause = v1alpha1.CauseRemoval })
+		x.host.switchOff(true)
+		return x
+	}
+	t.Run("is tried again at once when an administrator wants it", func(t *testing.T) {
+		x := failed(t)
+		x.change(x.instance(), remove)
+		x.reconcile()
+		if x.dials > 0 {
+			t.Fatal("it was not to be tried yet")
+		}
+		x.annotate(v1alpha1.AnnotationRetry, "now")
+		if instance, _ := x.reconcile(); x.dials == 0 || instance.Annotations[v1alpha1.AnnotationRetry] != "" || instance.Status.FailedChange != nil {
+			t.Errorf("%d connections, %v", x.dials, instance.Annotations)
+		}
+	})
+	t.Run("does not keep the host from being a node again, and changed", func(t *testing.T) {
+		x := failed(t)
+		x.facts.Kubelet.ClusterDomain = "other.local"
+		s := x.answered(nil)
+		spec, err := s.desired("10.132.0.0/24")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.FailedChange.SpecDigest = spec.Digest() })
+		if x.reconcile(); x.dials == 0 {
+			t.Error("it waits")
+		}
+	})
+	t.Run("has as much time as the one before", func(t *testing.T) {
+		x := failed(t)
+		x.changeNode(cordonedByUs)
+		x.clock.Step(time.Hour)
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
+			s.FailedChange.Time = metav1.NewTime(noon.Add(15 * time.Minute))
+		})
+		s := x.answered(nil)
+		for range 2 {
+			since, err := s.cordon(t.Context(), x.node())
+			if err != nil || !since.Equal(x.clock.Now()) {
+				t.Errorf("the drain began at %s, want %s: %v", since, x.clock.Now(), err)
+			}
+		}
+	})
+}
+
+func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
+	begun := func(t *testing.T) (*trial, *obstacle) {
+		x, _ := draining(t)
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+		return x, &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: "kubelet: ends at once"}
+	}
+	t.Run("once, after some attempts, so that others do not follow it", func(t *testing.T) {
+		x, o := begun(t)
+		s := x.answered(&plan.Facts{})
+		for range 3 * changeAttempts {
+			if got := x.countFailure(t.Context(), s, o); got != o {
+				t.Fatalf("it says %+v", got)
+			}
+		}
+		failed := s.instance.Status.FailedChange
+		if failed == nil || failed.Attempts != 1 || failed.RolledBack || failed.Cause != v1alpha1.CauseUpgrade || failed.Version != x.Version {
+			t.Errorf("it notes %+v", failed)
+		}
+		if told := x.told(); len(told) != 1 {
+			t.Errorf("told %q", told)
+		}
+	})
+	t.Run("and is not begun anew at once when it has lost its place", func(t *testing.T) {
+		x, o := begun(t)
+		s := x.answered(&plan.Facts{})
+		for range changeAttempts {
+			x.countFailure(t.Context(), s, o)
+		}
+		gate := openGate()
+		x.Gate = gate
+		got := s.acquire(t.Context(), x.node(), v1alpha1.CauseUpgrade)
+		if got == nil || got.reason != v1alpha1.ReasonChangeFailed || len(gate.asked) > 0 {
+			t.Errorf("%+v, asked %v", got, gate.asked)
+		}
+		x.clock.Step(31 * time.Minute)
+		if got := s.acquire(t.Context(), x.node(), v1alpha1.CauseUpgrade); got != nil {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("but a removal that fails is none", func(t *testing.T) {
+		x, _ := begun(t)
+		x.change(x.instance(), remove)
+		s := x.answered(&plan.Facts{})
+		s.session.fallback = "abc"
+		o := &obstacle{err: &verb.Failure{Reason: "AccessDenied"}}
+		for range changeAttempts {
+			if got := x.countFailure(t.Context(), s, o); got != o || s.instance.Status.FailedChange != nil {
+				t.Fatalf("%+v", got)
+			}
+		}
+	})
+}
+
+func TestAnAskedForRetryOfNothingIsTakenAway(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(ofMachine(), x.key.Hash())
+	x.annotate(v1alpha1.AnnotationRetry, "now")
+	instance, _ := x.reconcile()
+	if _, there := instance.Annotations[v1alpha1.AnnotationRetry]; there {
+		t.Error("it stays, and the next failure is not waited for")
+	}
+}
+
+func TestPodsThatCameToAHostInTheMiddleOfItsChangeAreNoReasonToStop(t *testing.T) {
+	x, _ := draining(t)
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+	x.clock.Step(time.Hour)
+	s := x.answered(&plan.Facts{Fallback: "abc"})
+	if o := s.drainNode(t.Context(), x.node(), v1alpha1.CauseUpgrade); o != nil {
+		t.Errorf("%+v", o)
+	}
+	if actions := x.clientset.Actions(); len(actions) > 0 {
+		t.Errorf("it looks for pods: %v", actions)
+	}
+}
+
+// A node that a user has cordoned is drained without a note on it of when that began.
+func TestTheDrainOfANodeThatAUserHasCordonedDoesNotRestartOtherWaits(t *testing.T) {
+	x, _ := draining(t)
+	x.changeNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) })
+	s := x.answered(&plan.Facts{})
+	for range 2 {
+		began := s.session.waitingSince("the Node to report Ready", x.clock.Now())
+		since, err := s.cordon(t.Context(), x.node())
+		if err != nil || !began.Equal(noon) || !since.Equal(noon) {
+			t.Errorf("the wait began at %s, the drain at %s: %v", began, since, err)
+		}
+		x.clock.Step(time.Minute)
+	}
+	if o := s.leaveGate(t.Context()); o != nil {
+		t.Fatal(o)
+	}
+	if since, _ := s.cordon(t.Context(), x.node()); !since.Equal(x.clock.Now()) {
+		t.Errorf("the next drain began at %s", since)
+	}
+}
