@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"

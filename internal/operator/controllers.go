@@ -11,12 +11,14 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/controller/clusterconfig"
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/replacement"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
+	"github.com/windows-machine-config/wmco/internal/controller/takeover"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -33,6 +35,10 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	}
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock})
 	recorder := mgr.GetEventRecorder("windows-machine-config-operator")
+	gate := disruption.NewGate(disruption.Options{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
+		Events: recorder, Clock: c.Clock,
+	})
 
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
@@ -40,24 +46,35 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
 	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), recorder, conditions, c.Namespace)
 
-	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder}
+	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder, Cluster: facts}
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
 		Namespace: c.Namespace, Version: c.Version, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
-		Log: c.Log, Debug: c.Debug, Jitter: rand.Float64,
+		Gate: gate, Log: c.Log, Debug: c.Debug, Jitter: rand.Float64,
+	}
+	disruptions := &disruption.Reconciler{
+		Gate: gate, Conditions: conditions, ServerVersion: versionOf(clientset.Discovery().RESTClient()), Clock: c.Clock,
 	}
 	machineAPI := &whenServed{
 		resource: machineResource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
-		start: func() error { return c.addMachineControllers(mgr, recorder, facts, machinesChanged) },
+		start: func() error {
+			if err := disruptions.WatchMachines(mgr); err != nil {
+				return err
+			}
+			return c.addMachineControllers(mgr, gate, recorder, facts, machinesChanged)
+		},
 	}
+	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: recorder}
 	for _, setup := range []func() error{
 		func() error { return facts.SetupWithManager(mgr) },
 		func() error { return hosts.SetupWithManager(mgr) },
 		func() error { return key.SetupWithManager(mgr) },
 		func() error { return requests.SetupWithManager(mgr) },
 		func() error { return instances.SetupWithManager(mgr, instancesChanged) },
+		func() error { return disruptions.SetupWithManager(mgr) },
+		func() error { return leftovers.SetupWithManager(mgr) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },
 	} {
@@ -69,12 +86,14 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 }
 
 // addMachineControllers adds the controllers that work with Machines.
-func (c Config) addMachineControllers(mgr ctrl.Manager, recorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+func (c Config) addMachineControllers(mgr ctrl.Manager, gate disruption.Gate, recorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
 	machines := &machine.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Cluster: facts.Current}
 	if err := machines.SetupWithManager(mgr, changed); err != nil {
 		return err
 	}
-	replacements := &replacement.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Clock: c.Clock}
+	replacements := &replacement.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate, Events: recorder, Clock: c.Clock,
+	}
 	return replacements.SetupWithManager(mgr)
 }
 

@@ -52,16 +52,17 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 	}
 }
 
-// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes and Machines, and requests of
-// kubelets.
+// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes and Machines, MachineSets,
+// and requests of kubelets.
 func (c Config) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:            {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
-			&machinev1beta1.Machine{}: machine.Cached(),
-			&corev1.Secret{}:          keys.SecretCache(c.Namespace),
+			&corev1.Node{}:               {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
+			&machinev1beta1.Machine{}:    machine.Cached(),
+			&machinev1beta1.MachineSet{}: machine.CachedSets(),
+			&corev1.Secret{}:             keys.SecretCache(c.Namespace),
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				c.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", byoh.ConfigMapName)},
 			}},

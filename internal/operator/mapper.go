@@ -10,14 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// machineKind and machineResource are Machines of the Machine API, which a cluster need not have.
-var (
-	machineKind     = machinev1beta1.GroupVersion.WithKind("Machine")
-	machineResource = machinev1beta1.GroupVersion.WithResource("machines")
-)
+// machineResource are Machines of the Machine API, which a cluster need not have.
+var machineResource = machinev1beta1.GroupVersion.WithResource("machines")
 
-// mapper is the manager's knowledge of the API server. It knows Machines also where the API server does not: else a manager whose cache
-// is told which Machines to keep does not start on such a cluster.
+// machineAPI are the kinds of the Machine API that the operator keeps in memory.
+var machineAPI = map[schema.GroupKind]*meta.RESTMapping{
+	machinev1beta1.GroupVersion.WithKind("Machine").GroupKind(): {
+		Resource: machineResource, GroupVersionKind: machinev1beta1.GroupVersion.WithKind("Machine"), Scope: meta.RESTScopeNamespace,
+	},
+	machinev1beta1.GroupVersion.WithKind("MachineSet").GroupKind(): {
+		Resource:         machinev1beta1.GroupVersion.WithResource("machinesets"),
+		GroupVersionKind: machinev1beta1.GroupVersion.WithKind("MachineSet"), Scope: meta.RESTScopeNamespace,
+	},
+}
+
+// mapper is the manager's knowledge of the API server. It knows Machines and MachineSets also where the API server does not: else a manager
+// whose cache is told which of them to keep does not start on such a cluster.
 type mapper struct {
 	meta.RESTMapper
 }
@@ -33,15 +41,16 @@ func newMapper(config *rest.Config, httpClient *http.Client) (meta.RESTMapper, e
 // RESTMapping implements meta.RESTMapper.
 func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
-	if kind == machineKind.GroupKind() && meta.IsNoMatchError(err) {
-		return &meta.RESTMapping{Resource: machineResource, GroupVersionKind: machineKind, Scope: meta.RESTScopeNamespace}, nil
+	if known := machineAPI[kind]; known != nil && meta.IsNoMatchError(err) {
+		copied := *known
+		return &copied, nil
 	}
 	return mapping, err
 }
 
 // RESTMappings implements meta.RESTMapper.
 func (m mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	if kind != machineKind.GroupKind() {
+	if machineAPI[kind] == nil {
 		return m.RESTMapper.RESTMappings(kind, versions...)
 	}
 	mapping, err := m.RESTMapping(kind, versions...)

@@ -135,17 +135,20 @@ func (without) RESTMappings(kind schema.GroupKind, _ ...string) ([]*meta.RESTMap
 
 func TestMapper(t *testing.T) {
 	m := mapper{RESTMapper: without{}}
-	t.Run("knows Machines without the API server", func(t *testing.T) {
-		mapping, err := m.RESTMapping(machineKind.GroupKind(), machineKind.Version)
-		if err != nil || mapping.Resource != machinev1beta1.GroupVersion.WithResource("machines") || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			t.Errorf("the mapping is %+v, error %v", mapping, err)
-		}
-		if all, err := m.RESTMappings(machineKind.GroupKind()); err != nil || len(all) != 1 {
-			t.Errorf("mappings are %v, error %v", all, err)
-		}
-	})
+	for kind, resource := range map[string]string{"Machine": "machines", "MachineSet": "machinesets"} {
+		t.Run("knows "+resource+" without the API server", func(t *testing.T) {
+			kind := machinev1beta1.GroupVersion.WithKind(kind)
+			mapping, err := m.RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil || mapping.Resource != machinev1beta1.GroupVersion.WithResource(resource) || mapping.GroupVersionKind != kind || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+				t.Errorf("the mapping is %+v, error %v", mapping, err)
+			}
+			if all, err := m.RESTMappings(kind.GroupKind()); err != nil || len(all) != 1 {
+				t.Errorf("mappings are %v, error %v", all, err)
+			}
+		})
+	}
 	t.Run("knows nothing else", func(t *testing.T) {
-		kind := schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineSet"}
+		kind := schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineHealthCheck"}
 		if _, err := m.RESTMapping(kind); !meta.IsNoMatchError(err) {
 			t.Errorf("the error is %v", err)
 		}

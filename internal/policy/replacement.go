@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
 // InPlaceWait is how long the present key may be known before a Machine is replaced whose host may yet take the key without that.
@@ -17,7 +19,7 @@ const (
 	machineDeleting = "Deleting"
 )
 
-// Fleet is what replacing a Machine depends on: the Windows Machines of a cluster, the MachineSets that make them, and the Windows Nodes.
+// Fleet is what replacing Machines depends on: the Windows Machines of a cluster, the MachineSets that make them, and their Nodes.
 type Fleet struct {
 	Machines []FleetMachine
 	Sets     []FleetSet
@@ -37,6 +39,8 @@ type FleetMachine struct {
 	Ignored, Paused bool
 	// Refused is true when its host was tried with the present key, and refused it.
 	Refused bool
+	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that by being replaced.
+	Awaits bool
 }
 
 // FleetSet is a MachineSet with Windows Machines.
@@ -49,11 +53,13 @@ type FleetSet struct {
 	OwnKey bool
 }
 
-// FleetNode is a Windows Node.
+// FleetNode is the Node of a Windows Machine.
 type FleetNode struct {
 	Name string
 	// KeyHash identifies the key that its host was configured with; empty when it was not configured to its end.
 	KeyHash string
+	// Version is the operator's that has configured it last; empty when it was not configured to its end.
+	Version string
 	// Ready is true when the node works and takes pods as far as the operator is concerned.
 	Ready bool
 	// Changing is true while the operator changes something on its host and has made it unschedulable for that.
@@ -70,80 +76,108 @@ type KeyChange struct {
 	UserData bool
 }
 
-// Replacement says which Machine may be deleted now, so that its MachineSet makes another one.
-type Replacement struct {
-	// Machine may be deleted now. Empty: none, and Check and Message say why, unless no Machine is outdated.
-	Machine        string
-	Check, Message string
-	// Outdated are the Machines that have another key and will be replaced, unless their hosts take the key before.
-	Outdated []string
-	// Left are the Machines that have another key and will not be replaced, with the reason in words.
+// Replacements says which Machines are to be deleted, so that their MachineSets make others. A Machine is in one place at most.
+type Replacements struct {
+	// Candidates may go, in this order, as soon as their nodes may be disturbed.
+	Candidates []ReplacementCandidate
+	// Waiting are to go as well, but not yet.
+	Waiting []WaitingReplacement
+	// Left will not be replaced by the operator, though their hosts have another key, with the reason in words.
 	Left map[string]string
 }
 
-// NextReplacement decides which Machine is to be replaced next because its host was configured with another key than the present one.
-// One is replaced at a time, over all MachineSets, and only while everything else is at rest: a fleet that is not whole is not made smaller. A
-// Machine that was never configured is never replaced, for its user data may be at work. While one has failed none is replaced: it may be the
-// one that was to take the place of the last, and where that fails the next would too, one after another until none is left.
-func NextReplacement(fleet Fleet, change KeyChange) Replacement {
-	s := replacementSubject{fleet: fleet, change: change, nodes: map[string]FleetNode{}, sets: map[string]FleetSet{}}
+// ReplacementCandidate is a Machine that may be replaced.
+type ReplacementCandidate struct {
+	// Machine and Set are names.
+	Machine, Set string
+	// Cause is CauseUpgrade or CauseKeyChange. One that has both is replaced once.
+	Cause v1alpha1.DisruptionCause
+}
+
+// WaitingReplacement is a Machine that cannot be replaced yet, with the check that keeps it and the reason in words.
+type WaitingReplacement struct {
+	ReplacementCandidate
+	Check, Message string
+}
+
+// NextReplacements decides which Machines are to be replaced because their hosts were configured with another key than the present one, or
+// by another version of the operator than the one that runs and are therefore not what they should be. Whether their nodes may be disturbed
+// now is for MayDisrupt to say: here is decided whether deleting a Machine would bring another one that works. A Machine that was never
+// configured is never replaced, for its user data may be at work. While one of a MachineSet has failed none of that set is replaced: it may
+// be the one that was to take the place of the last, and where that fails the next would too, one after another until none is left.
+func NextReplacements(fleet Fleet, version string, change KeyChange) Replacements {
+	s := replacementSubject{fleet: fleet, version: version, change: change, nodes: map[string]FleetNode{}, sets: map[string]FleetSet{}}
 	for _, node := range fleet.Nodes {
 		s.nodes[node.Name] = node
 	}
 	for _, set := range fleet.Sets {
 		s.sets[set.Name] = set
 	}
-	result := Replacement{Left: map[string]string{}}
-	for _, machine := range fleet.Machines {
-		if !s.outdated(machine) {
+	result := Replacements{Left: map[string]string{}}
+	for _, machine := range slices.SortedFunc(slices.Values(fleet.Machines), s.byTurn) {
+		cause := s.cause(machine)
+		if cause == "" {
 			continue
 		}
 		if why := s.staysBecause(machine); why != "" {
 			result.Left[machine.Name] = why
 			continue
 		}
-		s.candidates = append(s.candidates, machine)
+		s.machine = machine
+		candidate := ReplacementCandidate{Machine: machine.Name, Set: machine.Set, Cause: cause}
+		decision := decide(s, "", []check[replacementSubject]{
+			{"Phase", "", doesNotRun},
+			{"UserData", "", userDataOutdated},
+			{"InPlace", "", mayTakeKeyInPlace},
+			{"NodeBusy", "", nodeIsChanged},
+			{"Surplus", "", setShrinks},
+			{"MachineFailed", "", machineHasFailed},
+		})
+		if !decision.Allowed {
+			result.Waiting = append(result.Waiting, WaitingReplacement{candidate, decision.Check, decision.Message})
+			continue
+		}
+		result.Candidates = append(result.Candidates, candidate)
 	}
-	if len(s.candidates) == 0 {
-		return result
-	}
-	s.choose()
-	for _, candidate := range s.candidates {
-		result.Outdated = append(result.Outdated, candidate.Name)
-	}
-	slices.Sort(result.Outdated)
-	decision := decide(s, "", []check[replacementSubject]{
-		{"UserData", "", userDataOutdated},
-		{"InPlace", "", mayTakeKeyInPlace},
-		{"MachineBusy", "", machineBusy},
-		{"MachineFailed", "", machineHasFailed},
-		{"Replicas", "", setIncomplete},
-		{"NodeBusy", "", nodeBusy},
-		{"LastRunning", "", lastRunning},
-	})
-	if decision.Allowed {
-		result.Machine = s.candidate.Name
-	}
-	result.Check, result.Message = decision.Check, decision.Message
 	return result
 }
 
 type replacementSubject struct {
-	fleet      Fleet
-	change     KeyChange
-	nodes      map[string]FleetNode
-	sets       map[string]FleetSet
-	candidates []FleetMachine
-	// candidate is the one of them whose turn it is.
-	candidate FleetMachine
+	fleet   Fleet
+	version string
+	change  KeyChange
+	nodes   map[string]FleetNode
+	sets    map[string]FleetSet
+	// machine is the one that is decided on.
+	machine FleetMachine
 }
 
-// outdated tells whether a Machine's host was configured, and with another key. A Machine that goes anyway is not outdated; one that has
-// failed is for whoever repairs it.
-func (s replacementSubject) outdated(m FleetMachine) bool {
+// cause is why a Machine is to be replaced; empty when it is not. A Machine that goes anyway is not outdated; one that has failed is for
+// whoever repairs it.
+func (s replacementSubject) cause(m FleetMachine) v1alpha1.DisruptionCause {
+	set, known := s.sets[m.Set]
+	switch {
+	case m.Node == "", m.Phase == machineFailed, m.Ignored, going(m), set.Deleting:
+		return ""
+	case known && s.otherVersion(m):
+		return v1alpha1.CauseUpgrade
+	case s.otherKey(m):
+		return v1alpha1.CauseKeyChange
+	}
+	return ""
+}
+
+// otherVersion tells whether a Machine's host was configured by another version of the operator, and is to be replaced for it. That the
+// version differs is not enough: where nothing else does, only the annotation is brought up to date. R-146
+func (s replacementSubject) otherVersion(m FleetMachine) bool {
+	version := s.nodes[m.Node].Version
+	return m.Awaits && s.version != "" && version != "" && version != s.version
+}
+
+// otherKey tells whether a Machine's host was configured, and with another key. R-030
+func (s replacementSubject) otherKey(m FleetMachine) bool {
 	hash := s.nodes[m.Node].KeyHash
-	other := m.Node != "" && hash != "" && hash != s.change.Present
-	return other && m.Phase != machineFailed && !m.Ignored && !going(m) && !s.sets[m.Set].Deleting
+	return hash != "" && hash != s.change.Present
 }
 
 func going(m FleetMachine) bool { return m.Deleting || m.Phase == machineDeleting }
@@ -156,7 +190,7 @@ func (s replacementSubject) staysBecause(m FleetMachine) string {
 		return "Its WindowsInstance is paused."
 	case !known:
 		return "No MachineSet would make it again. Give its host the present key, or delete the Machine when its work has another place."
-	case set.OwnKey:
+	case set.OwnKey && s.otherKey(m):
 		return fmt.Sprintf("The Machines of MachineSet %s get their key from a template or from user data of their own, so that the operator does not know which key "+
 			"a new one would accept. Give the host the present key by means of the previous one; or put the present key where new Machines get theirs from, "+
 			"and delete this one.", set.Name)
@@ -164,128 +198,74 @@ func (s replacementSubject) staysBecause(m FleetMachine) string {
 	return ""
 }
 
-// choose picks whose turn it is. A Machine whose Node does not work goes first: its loss takes nothing from the cluster.
-func (s *replacementSubject) choose() {
+// byTurn sorts Machines by whose turn it is. One whose Node does not work goes first: its loss takes nothing from the cluster.
+func (s replacementSubject) byTurn(a, b FleetMachine) int {
 	rank := func(m FleetMachine) int {
-		switch {
-		case s.waitsInPlace(m) != "":
-			return 2
-		case s.nodes[m.Node].Ready:
+		if s.nodes[m.Node].Ready {
 			return 1
 		}
 		return 0
 	}
-	slices.SortFunc(s.candidates, func(a, b FleetMachine) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
-	})
-	s.candidate = s.candidates[0]
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// waitsInPlace says why a Machine's host may yet take the key without being replaced.
-func (s replacementSubject) waitsInPlace(m FleetMachine) string {
-	switch {
-	case s.change.Known >= InPlaceWait:
-		return ""
-	case s.change.Previous != "" && s.nodes[m.Node].KeyHash == s.change.Previous:
-		return "its host accepts the previous key, by which it is to be given the present one"
-	case m.Refused:
+// doesNotRun finds a Machine that the Machine API is still at work on.
+func doesNotRun(s replacementSubject) string {
+	if s.machine.Phase == machineRunning {
 		return ""
 	}
-	return "its host has not refused the present key yet"
+	return fmt.Sprintf("Machine %s does not run yet: its phase is %q.", s.machine.Name, s.machine.Phase)
 }
 
+// userDataOutdated keeps Machines that would be followed by one which does not accept the key. Where the key comes from elsewhere, the host
+// accepts the present one, and so will the next.
 func userDataOutdated(s replacementSubject) string {
-	if s.change.UserData {
+	if s.change.UserData || s.sets[s.machine.Set].OwnKey {
 		return ""
 	}
 	return "The user data does not have the present key yet: a new Machine would not accept it."
 }
 
+// mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only reason to replace it.
 func mayTakeKeyInPlace(s replacementSubject) string {
-	why := s.waitsInPlace(s.candidate)
-	if why == "" {
+	if s.otherVersion(s.machine) || s.change.Known >= InPlaceWait {
 		return ""
 	}
-	return fmt.Sprintf("Machine %s is not replaced before the key is known for %s: %s.", s.candidate.Name, InPlaceWait, why)
-}
-
-// machineBusy finds a Machine that the Machine API makes or deletes.
-func machineBusy(s replacementSubject) string {
-	for _, m := range s.fleet.Machines {
-		switch {
-		case m.Ignored:
-		case going(m):
-			return fmt.Sprintf("Machine %s is being deleted.", m.Name)
-		case m.Phase != machineRunning && m.Phase != machineFailed:
-			return fmt.Sprintf("Machine %s does not run yet: its phase is %q.", m.Name, m.Phase)
-		}
+	why := "its host has not refused the present key yet"
+	switch {
+	case s.change.Previous != "" && s.nodes[s.machine.Node].KeyHash == s.change.Previous:
+		why = "its host accepts the previous key, by which it is to be given the present one"
+	case s.machine.Refused:
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("Machine %s is not replaced before the key is known for %s: %s.", s.machine.Name, InPlaceWait, why)
 }
 
-// machineHasFailed finds a Machine that the Machine API gave up.
+// nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or where the host has
+// refused its key: what it began there does not come to an end in place.
+func nodeIsChanged(s replacementSubject) string {
+	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.otherVersion(s.machine) {
+		return ""
+	}
+	return fmt.Sprintf("Node %s is being changed.", s.machine.Node)
+}
+
+// setShrinks finds a MachineSet that would not make another Machine.
+func setShrinks(s replacementSubject) string {
+	set := s.sets[s.machine.Set]
+	if set.Machines <= set.Replicas {
+		return ""
+	}
+	return fmt.Sprintf("MachineSet %s has %d Machines, and is to have %d.", set.Name, set.Machines, set.Replicas)
+}
+
+// machineHasFailed finds a Machine of the same MachineSet that the Machine API gave up.
 func machineHasFailed(s replacementSubject) string {
 	for _, m := range s.fleet.Machines {
-		if m.Phase == machineFailed && !m.Ignored {
-			return fmt.Sprintf("Machine %s has failed, and another may fail in the same way. See what it says; delete it, or have the operator ignore it.", m.Name)
+		if m.Set == s.machine.Set && m.Phase == machineFailed && !m.Ignored {
+			return fmt.Sprintf("Machine %s of MachineSet %s has failed, and another may fail in the same way. See what it says; delete it, or have the operator ignore it.",
+				m.Name, m.Set)
 		}
 	}
 	return ""
-}
-
-// setIncomplete finds a MachineSet whose Machines are being made or taken away: also the moment between the end of one Machine and the
-// beginning of the next.
-func setIncomplete(s replacementSubject) string {
-	for _, set := range s.fleet.Sets {
-		if !set.Deleting && set.Machines != set.Replicas {
-			return fmt.Sprintf("MachineSet %s has %d Machines, and is to have %d.", set.Name, set.Machines, set.Replicas)
-		}
-	}
-	return ""
-}
-
-// nodeBusy finds a Node that does not work, or is being changed. That a Node does not work is no reason to keep its own Machine, nor one
-// that is outdated as well. Nobody waits for the Nodes of Machines that are ignored.
-func nodeBusy(s replacementSubject) string {
-	ignored, outdated := map[string]bool{}, map[string]bool{}
-	for _, m := range s.candidates {
-		outdated[m.Node] = true
-	}
-	for _, m := range s.fleet.Machines {
-		if m.Ignored {
-			ignored[m.Node] = true
-			continue
-		}
-		if _, known := s.nodes[m.Node]; !known {
-			return fmt.Sprintf("Machine %s runs, and has no Node.", m.Name)
-		}
-	}
-	for _, node := range s.fleet.Nodes {
-		switch {
-		case ignored[node.Name]:
-		case node.Changing:
-			return fmt.Sprintf("Node %s is being changed.", node.Name)
-		case !node.Ready && !outdated[node.Name]:
-			return fmt.Sprintf("Node %s does not work.", node.Name)
-		}
-	}
-	return ""
-}
-
-// lastRunning keeps one Machine of a MachineSet at work, unless there is none besides that could be. R-148
-func lastRunning(s replacementSubject) string {
-	others := 0
-	for _, m := range s.fleet.Machines {
-		if m.Set != s.candidate.Set || m.Name == s.candidate.Name || m.Ignored {
-			continue
-		}
-		if m.Phase == machineRunning && s.nodes[m.Node].Ready {
-			return ""
-		}
-		others++
-	}
-	if others == 0 || !s.nodes[s.candidate.Node].Ready {
-		return ""
-	}
-	return fmt.Sprintf("Machine %s is the last of MachineSet %s that works.", s.candidate.Name, s.candidate.Set)
 }

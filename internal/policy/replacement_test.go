@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
 const (
-	oldKey, newKey = "old", "new"
+	oldKey, newKey         = "old", "new"
+	oldVersion, newVersion = "11.0.0-abc1234", "12.0.0"
 )
 
 // fleetOf is a MachineSet "set" with Machines that run, whose Nodes work with the old key, which the hosts have refused to exchange.
@@ -24,109 +27,133 @@ func fleetOf(names ...string) Fleet {
 	return fleet
 }
 
+// upgraded is such a MachineSet whose hosts have the present key and were configured by another version, to be replaced for that.
+func upgraded(names ...string) Fleet {
+	fleet := fleetOf(names...)
+	for i := range names {
+		fleet.Machines[i].Refused, fleet.Machines[i].Awaits = false, true
+		fleet.Nodes[i].KeyHash, fleet.Nodes[i].Version = newKey, oldVersion
+	}
+	return fleet
+}
+
 func rotated() KeyChange { return KeyChange{Present: newKey, UserData: true} }
 
-//
-func TestNextReplacement(t *testing.T) {
+//
+func TestNextReplacements(t *testing.T) {
 	for name, test := range map[string]struct {
 		fleet  Fleet
 		change func(f *Fleet, k *KeyChange)
-		want   string // the Machine, or the check that keeps it
+		want   string // the Machines that may go, by turn
+		waits  string // the check that keeps the first of those that wait
 		left   string // a Machine that is left
 	}{
-		"one of several, when all is at rest":                                {fleet: fleetOf("a", "b"), want: "a"},
+		"all, by name": {fleet: fleetOf("b", "a", "c"), want: "a b c"},
 		"the only one of its set, for nobody else could do it without a gap": {fleet: fleetOf("a"), want: "a"},
 		"none when all have the key":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].KeyHash = newKey }},
 		"none that was never configured: its user data may be at work":       {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].KeyHash = "" }},
 		"none that has no Node yet":                                          {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Node = "" }},
 		"none that is ignored":                                               {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Ignored = true }},
 		"none that goes anyway":                                              {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Deleting = true }},
+		"none in phase Deleting":                                             {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Phase = "Deleting" }},
 		"none whose set goes anyway":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Deleting = true }},
 		"none that nobody would make again":                                  {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Set = "" }, left: "a"},
 		"none whose set is gone":                                             {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets = nil }, left: "a"},
 		"none whose key comes from elsewhere":                                {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].OwnKey = true }, left: "a"},
 		"another one while one is paused":                                    {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Paused = true }, want: "b", left: "a"},
-		"none before new Machines would accept the key":                      {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, want: "UserData"},
-		"none while another is deleted":                                      {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[1].Deleting = true }, want: "MachineBusy"},
-		"none while another is in phase Deleting":                            {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[1].Phase = "Deleting" }, want: "MachineBusy"},
-		"none while another is provisioned":                                  {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[1].Phase = "Provisioned" }, want: "MachineBusy"},
-		"none while another has no phase yet":                                {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Machines[1].Phase = "" }, want: "MachineBusy"},
-		"one while another, which is ignored, is deleted": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
-			f.Machines[1].Ignored, f.Machines[1].Deleting = true, true
-		}, want: "a"},
-		"none between the end of a Machine and the beginning of the next": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Machines-- }, want: "Replicas"},
-		"none while a set is made smaller":                                {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Replicas-- }, want: "Replicas"},
-		"none while another set is made larger": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
-			f.Sets = append(f.Sets, FleetSet{Name: "other", Replicas: 1})
-		}, want: "Replicas"},
-		"none while a Node does not work that has the key": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
-			f.Nodes[1].KeyHash, f.Nodes[1].Ready = newKey, false
-		}, want: "NodeBusy"},
-		"none while a Machine that runs has lost its Node": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes = f.Nodes[:1] }, want: "NodeBusy"},
-		"none while another Node is being changed":         {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[1].Changing = true }, want: "NodeBusy"},
-		"none while its own Node is being changed":         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "NodeBusy"},
-		"none while a host from windows-instances does not work": {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) {
-			f.Nodes = append(f.Nodes, FleetNode{Name: "byoh", KeyHash: newKey})
-		}, want: "NodeBusy"},
-		"first the one whose Node does not work": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[1].Ready = false }, want: "b"},
-		"one after the other where none works":   {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Ready, f.Nodes[1].Ready = false, false }, want: "a"},
-		"none while another has failed: the next may fail as well": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
+		"none before new Machines would accept the key":                      {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
+		"none that does not run yet":                                         {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Phase = "Provisioned" }, waits: "Phase"},
+		"none whose Node is being changed": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
+			f.Nodes[0].Changing, f.Machines[0].Refused, k.Known = true, false, InPlaceWait
+		}, want: "b", waits: "NodeBusy"},
+		"one whose change has ended with a refusal of the key":       {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
+		"one whose change in place has made way for its replacement": {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Changing = true }, want: "a"},
+		"none while its set is made smaller":                         {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Sets[0].Replicas-- }, waits: "Surplus"},
+		"first the one whose Node does not work":                     {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[1].Ready = false }, want: "b a"},
+		"none while another of the set has failed: the next may fail as well": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
 			f.Machines[1].Phase, f.Nodes[1].Ready = "Failed", false
-		}, want: "MachineFailed"},
-		"none while one has failed that was to take the place of another": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
+		}, waits: "MachineFailed"},
+		"none while one of the set has failed that was to take the place of another": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
 			f.Machines[1].Phase, f.Machines[1].Node, f.Nodes = "Failed", "", f.Nodes[:1]
-		}, want: "MachineFailed"},
-		"none while one of another set has failed": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
-			f.Sets = []FleetSet{{Name: "set", Replicas: 1, Machines: 1}, {Name: "other", Replicas: 1, Machines: 1}}
-			f.Machines[1].Set, f.Machines[1].Phase = "other", "Failed"
-		}, want: "MachineFailed"},
+		}, waits: "MachineFailed"},
+		"those of other sets than the one of which a Machine has failed": {fleet: fleetOf("a", "b", "c"), change: func(f *Fleet, _ *KeyChange) {
+			f.Sets = []FleetSet{{Name: "set", Replicas: 2, Machines: 2}, {Name: "other", Replicas: 1, Machines: 1}}
+			f.Machines[0].Phase, f.Machines[2].Set = "Failed", "other"
+		}, want: "c", waits: "MachineFailed"},
 		"one while another has failed, which is ignored": {fleet: fleetOf("a", "b"), change: func(f *Fleet, _ *KeyChange) {
 			f.Machines[1].Phase, f.Machines[1].Ignored = "Failed", true
 		}, want: "a"},
-		"none in the first minutes that was not tried with the key": {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Refused = false }, want: "InPlace"},
+		"none in the first minutes that was not tried with the key": {fleet: fleetOf("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Refused = false }, waits: "InPlace"},
 		"one that could not be tried for long": {fleet: fleetOf("a"), change: func(f *Fleet, k *KeyChange) {
 			f.Machines[0].Refused, k.Known = false, InPlaceWait
 		}, want: "a"},
-		"none in the first minutes that can be given the key by the previous one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = oldKey }, want: "InPlace"},
+		"none in the first minutes that can be given the key by the previous one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = oldKey }, waits: "InPlace"},
 		"one that could not be given it for long": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) {
 			k.Previous, k.Known = oldKey, InPlaceWait
 		}, want: "a"},
 		"one for which the previous key is not the one": {fleet: fleetOf("a"), change: func(_ *Fleet, k *KeyChange) { k.Previous = "another" }, want: "a"},
-		"one that need not wait, before one that must": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
+		"one that need not wait, when another must": {fleet: fleetOf("a", "b"), change: func(f *Fleet, k *KeyChange) {
 			k.Previous, f.Nodes[1].KeyHash = oldKey, "older"
-		}, want: "b"},
+		}, want: "b", waits: "InPlace"},
+
+		"one of another version that is to be replaced for it": {fleet: upgraded("a", "b"), want: "a b"},
+		"none of this version":                                 {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = newVersion }},
+		"none of which only the annotation is to change":       {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Awaits = false }},
+		"none that no version has configured to its end":       {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Nodes[0].Version = "" }},
+		"none of another version that nobody would make again": {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) { f.Machines[0].Set = "" }},
+		"one of another version whose key comes from elsewhere, as its host accepts the present one": {fleet: upgraded("a"), change: func(f *Fleet, k *KeyChange) {
+			f.Sets[0].OwnKey, k.UserData = true, false
+		}, want: "a"},
+		"none of another version whose key comes from elsewhere, and is another": {fleet: upgraded("a"), change: func(f *Fleet, _ *KeyChange) {
+			f.Sets[0].OwnKey, f.Nodes[0].KeyHash = true, oldKey
+		}, left: "a"},
+		"none of another version that would be followed by one without the key": {fleet: upgraded("a"), change: func(_ *Fleet, k *KeyChange) { k.UserData = false }, waits: "UserData"},
+		"one of another version at once, though its host might be given the key": {fleet: upgraded("a"), change: func(f *Fleet, k *KeyChange) {
+			k.Previous, f.Nodes[0].KeyHash = oldKey, oldKey
+		}, want: "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := rotated()
 			if test.change != nil {
 				test.change(&test.fleet, &key)
 			}
-			got := NextReplacement(test.fleet, key)
-			if got.Machine != test.want && got.Check != test.want {
-				t.Errorf("got %+v, want %q", got, test.want)
+			got := NextReplacements(test.fleet, newVersion, key)
+			var may []string
+			for _, candidate := range got.Candidates {
+				may = append(may, candidate.Machine)
+				if candidate.Set == "" || candidate.Cause == "" {
+					t.Errorf("candidate %+v", candidate)
+				}
 			}
-			if got.Machine != "" && got.Check != "" || (got.Check == "") != (got.Message == "") {
-				t.Errorf("got %+v", got)
+			if !slices.Equal(may, strings.Fields(test.want)) {
+				t.Errorf("%v may go, want %s", may, test.want)
+			}
+			if (test.waits == "") != (len(got.Waiting) == 0) || test.waits != "" && got.Waiting[0].Check != test.waits {
+				t.Errorf("waiting are %+v, want %s", got.Waiting, test.waits)
+			}
+			for _, waiting := range got.Waiting {
+				if waiting.Message == "" || strings.Contains(waiting.Message, "%!") {
+					t.Errorf("%+v", waiting)
+				}
 			}
 			if test.left != "" && got.Left[test.left] == "" || test.left == "" && len(got.Left) > 0 {
 				t.Errorf("left are %v", got.Left)
 			}
-			if strings.Contains(got.Message, "%!") {
-				t.Error(got.Message)
-			}
 		})
 	}
-	t.Run("none when the last one of a set that works would go", func(t *testing.T) {
-		fleet := fleetOf("a", "b")
-		s := replacementSubject{fleet: fleet, nodes: map[string]FleetNode{"node-a": fleet.Nodes[0]}, candidate: fleet.Machines[0]}
-		if lastRunning(s) == "" {
-			t.Error("it may go")
+	t.Run("one with another key and another version is replaced once, for its version", func(t *testing.T) {
+		fleet := upgraded("a", "b")
+		fleet.Nodes[0].KeyHash, fleet.Nodes[1].KeyHash, fleet.Machines[1].Awaits = oldKey, oldKey, false
+		fleet.Machines[1].Refused = true
+		got := NextReplacements(fleet, newVersion, rotated()).Candidates
+		want := []ReplacementCandidate{{"a", "set", v1alpha1.CauseUpgrade}, {"b", "set", v1alpha1.CauseKeyChange}}
+		if !slices.Equal(got, want) {
+			t.Errorf("candidates are %+v", got)
 		}
 	})
-	t.Run("who waits is told", func(t *testing.T) {
-		got := NextReplacement(fleetOf("b", "a", "c"), rotated())
-		if !slices.Equal(got.Outdated, []string{"a", "b", "c"}) {
-			t.Errorf("outdated are %v", got.Outdated)
+	t.Run("an operator that does not know its version replaces none for it", func(t *testing.T) {
+		if got := NextReplacements(upgraded("a"), "", rotated()); len(got.Candidates)+len(got.Waiting)+len(got.Left) > 0 {
+			t.Errorf("got %+v", got)
 		}
 	})
 }
@@ -136,7 +163,7 @@ type cloud struct {
 	fleet Fleet
 	key   KeyChange
 	made  int
-	// disturbed counts what the operator has deleted and is not whole again.
+	// disturbed are the MachineSets of which one was replaced and that are not whole again, nor given up.
 	disturbed map[string]bool
 }
 
@@ -150,8 +177,11 @@ func newCloud(t *rapid.T) *cloud {
 		c.fleet.Sets = append(c.fleet.Sets, set)
 		for range set.Replicas {
 			m := c.make(set.Name)
-			m.Phase, m.Node, m.Refused = "Running", "node-"+m.Name, rapid.Bool().Draw(t, "refused")
-			c.fleet.Nodes = append(c.fleet.Nodes, FleetNode{Name: m.Node, KeyHash: rapid.SampledFrom([]string{oldKey, newKey}).Draw(t, "key"), Ready: rapid.Bool().Draw(t, "ready")})
+			m.Phase, m.Node, m.Refused, m.Awaits = "Running", "node-"+m.Name, rapid.Bool().Draw(t, "refused"), rapid.Bool().Draw(t, "awaits")
+			c.fleet.Nodes = append(c.fleet.Nodes, FleetNode{
+				Name: m.Node, KeyHash: rapid.SampledFrom([]string{oldKey, newKey}).Draw(t, "key"),
+				Version: rapid.SampledFrom([]string{oldVersion, newVersion}).Draw(t, "version"), Ready: rapid.Bool().Draw(t, "ready"),
+			})
 		}
 	}
 	return c
@@ -201,8 +231,8 @@ func (c *cloud) settle() bool {
 		case m.Phase == "Provisioned":
 			m.Phase = "Running"
 		case m.Phase == "Running" && node != nil && !node.Ready && node.KeyHash == "":
-			node.Ready, node.KeyHash = true, newKey
-		case m.Phase == "Running" && node != nil && (!node.Ready && node.KeyHash == newKey || node.Changing):
+			node.Ready, node.KeyHash, node.Version = true, newKey, newVersion
+		case m.Phase == "Running" && node != nil && (!node.Ready && !outdatedNode(m, node) || node.Changing):
 			node.Ready, node.Changing = true, false
 		default:
 			continue
@@ -226,7 +256,7 @@ func (c *cloud) disturb(t *rapid.T) {
 	}
 	m := &c.fleet.Machines[rapid.IntRange(0, len(c.fleet.Machines)-1).Draw(t, "which")]
 	node := c.node(m.Node)
-	switch rapid.SampledFrom([]string{"node fails", "node changes", "machine fails", "given the key", "refuses", "time"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"node fails", "node changes", "machine fails", "given the key", "refuses", "awaits", "time"}).Draw(t, "what") {
 	case "node fails":
 		if node != nil {
 			node.Ready = false
@@ -245,52 +275,90 @@ func (c *cloud) disturb(t *rapid.T) {
 		}
 	case "refuses":
 		m.Refused = true
+	case "awaits":
+		m.Awaits = true
 	case "time":
 		c.key.Known += InPlaceWait / 3
 	}
 }
 
+// of are the Machines of a MachineSet, and how many of them run and have a Node that works.
+func (c *cloud) of(set string) (machines []FleetMachine, working int) {
+	for _, m := range c.fleet.Machines {
+		if m.Set != set {
+			continue
+		}
+		machines = append(machines, m)
+		if n := c.node(m.Node); m.Phase == "Running" && !m.Deleting && n != nil && n.Ready {
+			working++
+		}
+	}
+	return machines, working
+}
+
+// gate lets one Machine go at a time, and none of a set that has less Machines than it is to have, nor the last that works of several.
+func (c *cloud) gate(candidate FleetMachine) bool {
+	for i := range c.fleet.Sets {
+		set := &c.fleet.Sets[i]
+		machines, working := c.of(set.Name)
+		if set.Machines = len(machines); set.Machines == set.Replicas && working == set.Replicas {
+			delete(c.disturbed, set.Name)
+		}
+	}
+	machines, working := c.of(candidate.Set)
+	for _, m := range machines {
+		if m.Deleting || m.Phase != "Running" && m.Phase != "Failed" {
+			return false
+		}
+	}
+	ready := c.node(candidate.Node).Ready
+	set := c.fleet.Sets[slices.IndexFunc(c.fleet.Sets, func(s FleetSet) bool { return s.Name == candidate.Set })]
+	return len(c.disturbed) == 0 && len(machines) >= set.Replicas && (!ready || len(machines) == 1 || working > 1)
+}
+
 // replace does what the policy says, and checks it.
 func (c *cloud) replace(t *rapid.T) bool {
-	next := NextReplacement(c.fleet, c.key)
-	if next.Machine == "" {
-		return false
+	next := NextReplacements(c.fleet, newVersion, c.key)
+	i := -1
+	for _, candidate := range next.Candidates {
+		at := slices.IndexFunc(c.fleet.Machines, func(m FleetMachine) bool { return m.Name == candidate.Machine })
+		if at < 0 {
+			t.Fatalf("%+v is no Machine", candidate)
+		}
+		if c.gate(c.fleet.Machines[at]) {
+			i = at
+			break
+		}
 	}
-	i := slices.IndexFunc(c.fleet.Machines, func(m FleetMachine) bool { return m.Name == next.Machine })
 	if i < 0 {
-		t.Fatalf("%s is no Machine", next.Machine)
+		return false
 	}
 	m := &c.fleet.Machines[i]
 	node := c.node(m.Node)
-	if node == nil || node.KeyHash == "" || node.KeyHash == newKey {
-		t.Fatalf("%+v is deleted, whose Node is %+v: it was never configured, or has the key", m, node)
+	if node == nil || node.KeyHash == "" || !outdatedNode(m, node) {
+		t.Fatalf("%+v is deleted, whose Node is %+v: it was never configured, or is what it should be", m, node)
 	}
-	for _, other := range c.fleet.Machines {
-		otherNode := c.node(other.Node)
-		switch {
-		case other.Deleting:
-			t.Fatalf("two at once: %s and %s", m.Name, other.Name)
-		case other.Phase != "Running":
-			t.Fatalf("%s is deleted while %s is in phase %q", m.Name, other.Name, other.Phase)
-		case other.Phase == "Running" && otherNode != nil && !otherNode.Ready && otherNode.KeyHash == newKey:
-			t.Fatalf("%s is deleted while the Node of %s, which was made in the place of one before, does not work", m.Name, other.Name)
+	machines, working := c.of(m.Set)
+	for _, other := range machines {
+		if other.Phase == "Failed" {
+			t.Fatalf("%s is deleted while %s of its set has failed", m.Name, other.Name)
 		}
 	}
-	working := func(other FleetMachine) bool {
-		n := c.node(other.Node)
-		return other.Set == m.Set && other.Name != m.Name && other.Phase == "Running" && n != nil && n.Ready
-	}
-	others := slices.ContainsFunc(c.fleet.Machines, func(o FleetMachine) bool { return o.Set == m.Set && o.Name != m.Name && o.Phase != "Failed" })
-	if node.Ready && others && !slices.ContainsFunc(c.fleet.Machines, working) {
+	if node.Ready && len(machines) > 1 && working < 2 {
 		t.Fatalf("%s is deleted, the last that works of its set", m.Name)
 	}
-	m.Deleting = true
+	m.Deleting, c.disturbed[m.Set] = true, true
 	return true
 }
 
-// Whatever happens in whatever order: never two at once, never one that was not configured, never the last of a set; and once nothing
-// happens besides, all are replaced that were configured with another key.
-func TestAllMachinesAreReplacedOneAtATime(t *testing.T) {
+func outdatedNode(m *FleetMachine, n *FleetNode) bool {
+	return n.KeyHash != newKey || m.Awaits && n.Version != newVersion
+}
+
+// Whatever happens in whatever order: none goes that was not configured, none whose set has one that failed, and not the last of a set that
+// works; and once nothing happens besides, all are replaced that were configured with another key or that wait for another version. R-030,
+//
+func TestAllMachinesAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCloud(t)
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -305,13 +373,17 @@ func TestAllMachinesAreReplacedOneAtATime(t *testing.T) {
 		}
 		c.key.Known += InPlaceWait + time.Second
 		for range 1000 {
-			if !c.settle() && !c.replace(t) {
+			if c.settle() || c.replace(t) {
+				continue
+			}
+			if len(c.disturbed) == 0 {
 				break
 			}
+			clear(c.disturbed) // their deadline has passed
 		}
 		for _, m := range c.fleet.Machines {
-			if n := c.node(m.Node); m.Phase == "Running" && (n == nil || n.KeyHash != newKey || !n.Ready) {
-				t.Fatalf("%+v with %+v was forgotten: %+v", m, n, NextReplacement(c.fleet, c.key))
+			if n := c.node(m.Node); m.Phase == "Running" && (n == nil || outdatedNode(&m, n) || !n.Ready) {
+				t.Fatalf("%+v with %+v was forgotten: %+v", m, n, NextReplacements(c.fleet, newVersion, c.key))
 			}
 		}
 	})

@@ -1,5 +1,5 @@
-// Package replacement deletes Machines whose hosts cannot be brought to what they should be in place, one at a time, so that their MachineSets
-// make others. Today the one reason is the SSH key.
+// Package replacement deletes Machines whose hosts are not brought to what they should be in place, so that their MachineSets make others:
+// because the host does not accept the SSH key, or because another version of the operator has configured it.
 package replacement
 
 import (
@@ -25,33 +25,37 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
 // Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list;watch;delete
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances;windowsdisruptionpolicies,verbs=get;list;watch
 
 const (
 	// poll is how often the API server is looked at while there are Machines to be replaced, besides when something is seen to change.
 	poll = 10 * time.Second
-	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about.
+	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or whose time has not
+	// come.
 	leftPoll = 5 * time.Minute
 )
 
-// Reconciler replaces Machines. It does one thing at a time.
+// Reconciler replaces Machines. It does one thing at a time, and disturbs no node that the gate does not let it disturb.
 type Reconciler struct {
 	// Client reads what is in memory, which tells whether there is anything to do, and deletes Machines.
 	Client client.Client
 	// Live reads the API server: a Machine is deleted for what is true now.
 	Live      client.Reader
 	Namespace string
-	Events    events.EventRecorder
-	Clock     clock.PassiveClock
+	// Version is the operator's.
+	Version string
+	Gate    disruption.Gate
+	Events  events.EventRecorder
+	Clock   clock.PassiveClock
 
 	// key and previous are the hashes of the public keys, and since is when these two were first seen.
 	key, previous string
@@ -73,11 +77,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, once, builder.WithPredicates(whenOther(func(n *corev1.Node) policy.FleetNode {
 			return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 		}))).
-		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [4]any {
-			return [4]any{i.Spec.Paused, refused(i), ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
+		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
+			return [6]any{i.Spec.Paused, refused(i), awaits(i, r.Version), i.Status.FailedChange != nil, ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
+		}))).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once, builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
+			return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
 		}))).
 		Watches(&machinev1beta1.Machine{}, once, builder.WithPredicates(whenOther(func(m *machinev1beta1.Machine) policy.FleetMachine {
-			return fleetMachine(m, nil, nil)
+			return fleetMachine(m, nil, nil, r.Version)
 		}))).
 		Complete(r)
 }
@@ -91,11 +98,11 @@ func whenOther[T client.Object, V comparable](look func(T) V) predicate.Funcs {
 	}}
 }
 
-// Reconcile deletes the Machine whose turn it is. With nothing to do, it asks the API server nothing.
+// Reconcile deletes the Machines whose turn it is. With nothing to do, it asks the API server nothing.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	key, err := keys.Read(ctx, r.Client, r.Namespace)
 	if errors.Is(err, keys.ErrMissing) || errors.Is(err, keys.ErrInvalid) {
-		// It is told elsewhere. No host can be brought to a key that nobody has.
+		// It is told elsewhere. No host can be brought to a key that nobody has, and no new one could be configured.
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -109,35 +116,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		r.told = nil
 		return ctrl.Result{}, err
 	}
-	return r.replaceNext(ctx, key)
-}
-
-// anyOutdated tells from memory whether a Machine's Node has another key.
-func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
-		return false, fmt.Errorf("list WindowsInstances: %w", err)
-	}
-	for i := range instances.Items {
-		reference, hash := instances.Items[i].Status.NodeRef, instances.Items[i].Status.PublicKeyHash
-		if reference == nil || hash == "" || hash == r.key {
-			continue
-		}
-		node := &corev1.Node{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: reference.Name}, node); apierrors.IsNotFound(err) {
-			continue
-		} else if err != nil {
-			return false, fmt.Errorf("read Node %s: %w", reference.Name, err)
-		}
-		if node.Annotations[v1alpha1.AnnotationPubKeyHash] == hash {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// replaceNext looks at the whole fleet, and deletes one Machine of it or none.
-func (r *Reconciler) replaceNext(ctx context.Context, key sshkey.Key) (ctrl.Result, error) {
 	fleet, err := r.readFleet(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -146,56 +124,157 @@ func (r *Reconciler) replaceNext(ctx context.Context, key sshkey.Key) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	next := policy.NextReplacement(fleet.Fleet, change)
-	machinesOutdated.Set(float64(len(next.Outdated)))
-	r.tell(ctx, fleet, next)
+	return r.replaceNext(ctx, fleet, policy.NextReplacements(fleet.Fleet, r.Version, change))
+}
+
+// anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced for.
+func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
+		return false, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	for i := range instances.Items {
+		instance := &instances.Items[i]
+		reference, hash := instance.Status.NodeRef, instance.Status.PublicKeyHash
+		otherKey := hash != "" && hash != r.key
+		if reference == nil || !otherKey && !awaits(instance, r.Version) {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := r.Client.Get(ctx, types.NamespacedName{Name: reference.Name}, node); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return false, fmt.Errorf("read Node %s: %w", reference.Name, err)
+		}
+		if otherKey && node.Annotations[v1alpha1.AnnotationPubKeyHash] == hash {
+			return true, nil
+		}
+		if version := node.Annotations[v1alpha1.AnnotationVersion]; awaits(instance, r.Version) && version != "" && version != r.Version {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
+func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan policy.Replacements) (ctrl.Result, error) {
+	machinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
+	tell := r.teller(ctx, fleet, plan)
+	after, err := r.askForEach(ctx, fleet, plan.Candidates, tell)
+	tell.waiting(plan.Waiting)
+	tell.left(plan.Left)
+	r.told = tell.told
 	switch {
-	case next.Machine != "":
-		return ctrl.Result{RequeueAfter: poll}, r.replace(ctx, fleet, next.Machine)
-	case len(next.Outdated) > 0:
+	case err != nil:
+		return ctrl.Result{}, err
+	case len(plan.Waiting) > 0:
 		return ctrl.Result{RequeueAfter: poll}, nil
-	case len(next.Left) > 0:
+	case len(plan.Candidates) > 0:
+		return ctrl.Result{RequeueAfter: after}, nil
+	case len(plan.Left) > 0:
 		return ctrl.Result{RequeueAfter: leftPoll}, nil
 	}
 	return ctrl.Result{}, nil
 }
 
-// replace deletes a Machine, if it is still exactly the one that was looked at.
-func (r *Reconciler) replace(ctx context.Context, fleet fleet, name string) error {
-	machine := fleet.machines[name]
-	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		log.FromContext(ctx).Info("a Machine has changed before it could be replaced; it is looked at again", "machine", name)
-		return nil
-	case err != nil:
-		return fmt.Errorf("delete Machine %s/%s, whose host does not accept the present SSH key: %w", machine.Namespace, machine.Name, err)
-	}
-	machinesReplaced.WithLabelValues(causeKey).Inc()
-	log.FromContext(ctx).Info("a Machine is replaced: its host was configured with another SSH key than the present one", "machine", name)
-	for _, e := range replaced(machine, fleet.instances[name]) {
-		r.emit(e)
-	}
-	return nil
-}
-
-// tell says of each Machine that is left or has to wait why that is so, once for each reason.
-func (r *Reconciler) tell(ctx context.Context, fleet fleet, next policy.Replacement) {
-	told := map[types.UID]string{}
-	say := func(name, reason string, e replacementEvent) {
-		uid := fleet.machines[name].UID
-		told[uid] = reason
-		if r.told[uid] != reason {
-			log.FromContext(ctx).Info(e.message, "machine", name)
-			r.emit(e)
+// askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused for a reason that
+// concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that come later can spare no more. It returns
+// when to ask again.
+func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []policy.ReplacementCandidate, tell *teller) (time.Duration, error) {
+	after, refused := leftPoll, map[string]bool{}
+	for _, candidate := range candidates {
+		if refused[candidate.Set] {
+			continue
+		}
+		decision, err := r.ask(ctx, fleet, candidate)
+		if err != nil {
+			return 0, err
+		}
+		if decision.Allowed {
+			after = poll
+			if err := r.replace(ctx, fleet, candidate); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		refused[candidate.Set] = true
+		tell.waits(candidate, decision.Reason, decision.Message)
+		switch {
+		case !standsStill(decision.Reason):
+			after = min(after, poll)
+		case decision.After > 0:
+			after = min(after, decision.After)
+		}
+		if concernsAll(decision.Reason) {
+			break
 		}
 	}
-	for name, why := range next.Left {
-		say(name, why, left(fleet.machines[name], fleet.instances[name], why))
+	return after, nil
+}
+
+// ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to come to its end.
+func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate policy.ReplacementCandidate) (policy.DisruptionDecision, error) {
+	instance := fleet.instances[candidate.Machine]
+	changed, err := r.Gate.Holds(ctx, instance.Name)
+	if err != nil {
+		return policy.DisruptionDecision{}, fmt.Errorf("see whether the host of Machine %s is being changed: %w", candidate.Machine, err)
 	}
-	if next.Machine == "" && len(next.Outdated) > 0 {
-		first := next.Outdated[0]
-		say(first, next.Check, waits(fleet.machines[first], fleet.instances[first], next.Message))
+	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
+		return policy.DisruptionDecision{Decision: policy.Decision{
+			Reason: v1alpha1.ReasonBudgetSpent, Message: "Its node is being changed in place; that comes to its end first.",
+		}}, nil
 	}
-	r.told = told
+	decision, err := r.Gate.Acquire(ctx, policy.DisruptionRequest{
+		Instance: instance.Name, UID: instance.UID, Cause: candidate.Cause, Version: r.Version, Replaces: true,
+	})
+	if err != nil {
+		return decision, fmt.Errorf("ask whether Machine %s may be replaced: %w", candidate.Machine, err)
+	}
+	return decision, nil
+}
+
+// concernsAll tells whether a reason that one node may not be disturbed for is the same for every other.
+func concernsAll(reason string) bool {
+	return reason == v1alpha1.ReasonPolicyInvalid || reason == v1alpha1.ReasonOutsideWindow
+}
+
+// standsStill tells whether a reason goes away with time or with what an administrator does to the policy or to a node that has failed, and
+// not with what becomes of Machines.
+func standsStill(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonPolicyPaused, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
+		return true
+	}
+	return false
+}
+
+// replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does not count as disturbed;
+// what may be deleted does.
+func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate policy.ReplacementCandidate) error {
+	machine, instance := fleet.machines[candidate.Machine], fleet.instances[candidate.Machine]
+	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
+	if err == nil {
+		machinesReplaced.WithLabelValues(causeLabel(candidate.Cause)).Inc()
+		log.FromContext(ctx).Info("a Machine is replaced", "machine", machine.Name, "cause", candidate.Cause)
+		for _, e := range r.replaced(candidate.Cause, machine, instance, fleet.version(machine)) {
+			r.emit(e)
+		}
+		return nil
+	}
+	if !wasNotDeleted(err) {
+		return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+	}
+	if err := r.Gate.Release(ctx, instance.Name); err != nil {
+		return fmt.Errorf("note that Machine %s/%s was not deleted: %w", machine.Namespace, machine.Name, err)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		log.FromContext(ctx).Info("a Machine has changed before it could be replaced; it is looked at again", "machine", machine.Name)
+		return nil
+	}
+	return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
+}
+
+// wasNotDeleted tells whether an answer to a deletion means for sure that it did nothing.
+func wasNotDeleted(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

@@ -35,7 +35,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-const namespace = "wmco"
+const (
+	namespace = "wmco"
+	version   = "12.0.0"
+)
 
 func newKey(t *testing.T) (sshkey.Key, []byte) {
 	t.Helper()
@@ -67,6 +70,7 @@ type world struct {
 	// beforeContent is the private key that was replaced, as it would stand in the Secret.
 	beforeContent []byte
 	made          int
+	gate          *budget
 	Reconciler
 }
 
@@ -89,7 +93,8 @@ func newWorld(t *testing.T) *world {
 			return c.List(ctx, o, options...)
 		},
 	})
-	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Events: w.recorder, Clock: w.clock}
+	w.gate = newBudget(memory)
+	w.Reconciler = Reconciler{Client: memory, Live: counting, Namespace: namespace, Version: version, Gate: w.gate, Events: w.recorder, Clock: w.clock}
 	w.before, w.beforeContent = newKey(t)
 	var content []byte
 	w.present, content = newKey(t)
@@ -150,10 +155,11 @@ func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machine
 	w.create(machine)
 	w.create(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
-			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: key.Hash(), v1alpha1.AnnotationInstance: name}},
+			Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: key.Hash(), v1alpha1.AnnotationVersion: version, v1alpha1.AnnotationInstance: name}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}}}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("instance-" + name), Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}}}
 	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: name, UID: machine.UID}
 	w.create(instance)
 	instance.Status.NodeRef, instance.Status.PublicKeyHash = &v1alpha1.NodeReference{Name: name}, key.Hash()
@@ -241,7 +247,9 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 	start := metric(t, "wmco_machines_replaced_total")
 	for left := 3; left > 0; left-- {
 		result, recorded := w.reconcile()
-		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		if expect(t, recorded[:2], "MachineReplaced", "MachineReplaced"); left == 3 {
+			expect(t, recorded[2:], "ReplacementWaits") // the next one
+		}
 		going := w.deleting()
 		if len(going) != 1 || result.RequeueAfter != poll {
 			t.Fatalf("%d Machines are deleted, result %+v", len(going), result)
@@ -250,7 +258,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 			t.Errorf("%v Machines wait, want %d", got, left)
 		}
 		// While it goes, and until there is another that works, nothing else happens.
-		var waits int
+		waits := len(recorded) - 2
 		quiet := func(moment string) {
 			_, recorded := w.reconcile()
 			waits += len(recorded)
@@ -277,7 +285,7 @@ func TestMachinesAreReplacedOneAfterTheOther(t *testing.T) {
 		quiet("before the next one was proven to work,")
 		node.Spec.Taints = nil
 		w.update(node)
-		if left > 1 && (waits < 1 || waits > 3) {
+		if waits != min(left-1, 1) {
 			t.Errorf("%d events tell what is waited for", waits)
 		}
 	}
@@ -380,11 +388,11 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 		w.update(secret)
 		w.machine(w.set("two", 1, userdata.SecretName), previous)
 		_, recorded := w.reconcile() // the other one, for which the previous key is not the one
-		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementWaits")
 		w.finish(&w.deleting()[0])
 		w.machine(&machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one"}}, w.present)
 		_, recorded = w.reconcile()
-		expect(t, recorded, "ReplacementWaits")
+		expect(t, recorded)
 		untouched(t, w)
 		w.clock.SetTime(w.clock.Now().Add(policy.InPlaceWait))
 		_, recorded = w.reconcile()
@@ -446,6 +454,9 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 			t.Errorf("result %+v", result)
 		}
 		untouched(t, w)
+		if len(w.gate.released) != 1 || len(w.gate.disturbed) > 0 {
+			t.Errorf("its node counts as disturbed: %v", w.gate.disturbed)
+		}
 	})
 	t.Run("any when the API server does not say all that there is to know", func(t *testing.T) {
 		w := newWorld(t)

@@ -1,6 +1,9 @@
 package replacement
 
 import (
+	"fmt"
+	"strings"
+
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,24 +18,46 @@ type replacementEvent struct {
 	message                   string
 }
 
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
 func (r *Reconciler) emit(e replacementEvent) {
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
+	note := e.message
+	if len(note) > longestNote {
+		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
+	}
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
 }
 
 const configuredOtherwise = "The host was configured with another SSH key than the present one of Secret cloud-private-key"
 
+// because says in words why a Machine is replaced whose Node has the version.
+func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) string {
+	if cause == v1alpha1.CauseUpgrade {
+		return fmt.Sprintf("The host was configured by version %s of the operator, and is to come to version %s", version, r.Version)
+	}
+	return configuredOtherwise
+}
+
 // replaced tells of it twice: to who looks at the Machine, which is about to go, and to who looks at the instance.
-func replaced(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance) []replacementEvent {
-	message := configuredOtherwise + ", and was not given that: Machine " + machine.Name + " is deleted, after its node was drained, and its MachineSet makes another one."
+func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version string) []replacementEvent {
+	message := r.because(cause, version) + ": Machine " + machine.Name + " is deleted, after its node was drained, and its MachineSet makes another one."
 	return []replacementEvent{
 		{machine, instance, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
 		{instance, machine, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
 	}
 }
 
-func waits(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {
+// waits is never a warning: that a Machine waits for its turn is as it should be. R-149
+func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version, why string) replacementEvent {
 	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine",
-		configuredOtherwise + ". Machine " + machine.Name + " is replaced when its turn comes, one at a time. Now: " + why}
+		r.because(cause, version) + ". Machine " + machine.Name + " is replaced when its turn comes. Now: " + why}
+}
+
+// paused is about a Machine that waits for as long as a user wants it to.
+func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {
+	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine",
+		"Machine " + machine.Name + " is to be replaced, and is not for now: " + why}
 }
 
 func left(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {

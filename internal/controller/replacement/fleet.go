@@ -9,6 +9,7 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -28,6 +29,16 @@ type fleet struct {
 	policy.Fleet
 	machines  map[string]*machinev1beta1.Machine
 	instances map[string]*v1alpha1.WindowsInstance
+}
+
+// version is the version of the operator that has configured the Node of a Machine.
+func (f fleet) version(machine *machinev1beta1.Machine) string {
+	for _, node := range f.Nodes {
+		if machine.Status.NodeRef != nil && node.Name == machine.Status.NodeRef.Name {
+			return node.Version
+		}
+	}
+	return ""
 }
 
 // readFleet reads it from the API server.
@@ -50,10 +61,10 @@ func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
 			return fleet{}, fmt.Errorf("list %s, to see whether a Machine can be replaced: %w", list.what, err)
 		}
 	}
-	return newFleet(machines.Items, sets.Items, nodes.Items, instances.Items), nil
+	return newFleet(machines.Items, sets.Items, nodes.Items, instances.Items, r.Version), nil
 }
 
-func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSet, nodes []corev1.Node, instances []v1alpha1.WindowsInstance) fleet {
+func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSet, nodes []corev1.Node, instances []v1alpha1.WindowsInstance, version string) fleet {
 	f := fleet{machines: map[string]*machinev1beta1.Machine{}, instances: map[string]*v1alpha1.WindowsInstance{}}
 	byMachine := map[types.UID]*v1alpha1.WindowsInstance{}
 	for i := range instances {
@@ -61,10 +72,9 @@ func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSe
 			byMachine[reference.UID] = &instances[i]
 		}
 	}
-	controlled := map[types.UID]int{} // Machines by the MachineSet that controls them
-	windows := map[types.UID]bool{}   // MachineSets that control a Windows Machine
-	ofMachine := map[string]bool{}    // Nodes
-	configured := map[string]string{} // hashes of the keys that instances of Machines were configured with, by Node
+	controlled := map[types.UID]int{}                   // Machines by the MachineSet that controls them
+	windows := map[types.UID]bool{}                     // MachineSets that control a Windows Machine
+	ofMachine := map[string]*v1alpha1.WindowsInstance{} // by Node; nil where no instance of the Machine has that Node
 	for i := range machines {
 		machine := &machines[i]
 		set := controllingSet(machine, sets)
@@ -78,12 +88,11 @@ func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSe
 			windows[set.UID] = true
 		}
 		instance := byMachine[machine.UID]
-		member := fleetMachine(machine, set, instance)
+		member := fleetMachine(machine, set, instance, version)
 		f.Machines = append(f.Machines, member)
 		f.machines[machine.Name], f.instances[machine.Name] = machine, instance
-		ofMachine[member.Node] = true
 		if instance != nil && instance.Status.NodeRef != nil && instance.Status.NodeRef.Name == member.Node {
-			configured[member.Node] = instance.Status.PublicKeyHash
+			ofMachine[member.Node] = instance
 		}
 	}
 	for i := range sets {
@@ -93,9 +102,8 @@ func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSe
 		}
 	}
 	for i := range nodes {
-		node := &nodes[i]
-		if ofMachine[node.Name] || node.Annotations[v1alpha1.AnnotationInstance] != "" {
-			f.Nodes = append(f.Nodes, fleetNode(node, configured[node.Name]))
+		if instance := ofMachine[nodes[i].Name]; instance != nil {
+			f.Nodes = append(f.Nodes, fleetNode(&nodes[i], instance.Status.PublicKeyHash))
 		}
 	}
 	return f
@@ -114,7 +122,7 @@ func controllingSet(machine *machinev1beta1.Machine, sets []machinev1beta1.Machi
 	return &sets[i]
 }
 
-func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance) policy.FleetMachine {
+func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance, version string) policy.FleetMachine {
 	m := policy.FleetMachine{
 		Name: machine.Name, Phase: ptr.Deref(machine.Status.Phase, ""),
 		Deleting: !machine.DeletionTimestamp.IsZero(),
@@ -127,7 +135,7 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 		m.Node = machine.Status.NodeRef.Name
 	}
 	if instance != nil {
-		m.Paused, m.Refused = instance.Spec.Paused, refused(instance)
+		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, refused(instance), awaits(instance, version)
 	}
 	return m
 }
@@ -137,6 +145,14 @@ func refused(instance *v1alpha1.WindowsInstance) bool {
 	return slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse && c.Reason == string(remote.ReasonAuthenticationFailed)
 	})
+}
+
+// awaits tells whether the host was seen to be other than it should be, and comes to that by being replaced: the instance controller says so
+// when it has compared. What one of another version has said, before this operator was started, was for that version. R-146
+func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
+	upToDate := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionUpToDate)
+	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version && upToDate != nil &&
+		upToDate.Status == metav1.ConditionFalse && upToDate.Reason == v1alpha1.ReasonAwaitsReplacement
 }
 
 func fleetSet(set *machinev1beta1.MachineSet, machines int) policy.FleetSet {
@@ -166,7 +182,7 @@ func givesKey(set *machinev1beta1.MachineSet) bool {
 // fleetNode describes a Node. Its key is what both its annotation and the instance of its Machine say: others can annotate a Node.
 func fleetNode(node *corev1.Node, key string) policy.FleetNode {
 	_, changing := node.Annotations[v1alpha1.AnnotationCordoned]
-	n := policy.FleetNode{Name: node.Name, Changing: changing}
+	n := policy.FleetNode{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] == key {
 		n.KeyHash = key
 	}

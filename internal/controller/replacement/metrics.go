@@ -3,10 +3,17 @@ package replacement
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// causeKey is why a Machine is replaced: its host has another SSH key.
-const causeKey = "key"
+// causeLabel is the label for why a Machine is replaced: its host has another SSH key, or is of another version of the operator.
+func causeLabel(cause v1alpha1.DisruptionCause) string {
+	if cause == v1alpha1.CauseUpgrade {
+		return "version"
+	}
+	return "key"
+}
 
 var (
 	machinesReplaced = prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -25,11 +25,14 @@ import (
 const ConfigMapName = "windows-instances"
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=system,resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 
 // Reconciler keeps the WindowsInstances equal to the ConfigMap.
 type Reconciler struct {
-	Client    client.Client
+	Client client.Client
+	// Live reads the API server: whether the operator's namespace is being deleted.
+	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
 
@@ -54,15 +57,22 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that is not there lists no hosts: all are removed.
+// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that is not there lists no hosts: all are removed; unless it goes with
+// the whole namespace, by which an administrator uninstalls the operator and not the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	configMap := &corev1.ConfigMap{}
-	if err := r.Client.Get(ctx, request.NamespacedName, configMap); err != nil && !apierrors.IsNotFound(err) {
+	err := r.Client.Get(ctx, request.NamespacedName, configMap)
+	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("read ConfigMap %s: %w", request.NamespacedName, err)
 	}
 	var present v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	if apierrors.IsNotFound(err) && len(present.Items) > 0 {
+		if goes, err := r.namespaceGoes(ctx); goes || err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 
 	desired, faults := desiredInstances(r.Namespace, configMap.Data)
@@ -72,6 +82,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.report(configMap, faults)
 	return ctrl.Result{}, errors.Join(errs...)
+}
+
+// namespaceGoes tells whether the operator's namespace is being deleted.
+func (r *Reconciler) namespaceGoes(ctx context.Context) (bool, error) {
+	namespace := &corev1.Namespace{}
+	err := r.Live.Get(ctx, types.NamespacedName{Name: r.Namespace}, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Namespace %s, to see whether ConfigMap %s goes with it: %w", r.Namespace, ConfigMapName, err)
+	}
+	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
 func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, change source.Change) error {

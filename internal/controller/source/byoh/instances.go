@@ -35,10 +35,11 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 				Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap},
 			},
 			Spec: v1alpha1.WindowsInstanceSpec{
-				Address:      entry.Address,
-				Username:     entry.Username,
-				Source:       v1alpha1.Source{ConfigMapKey: key},
-				DesiredState: v1alpha1.DesiredStateNode,
+				Address:         entry.Address,
+				Username:        entry.Username,
+				Source:          v1alpha1.Source{ConfigMapKey: key},
+				DesiredState:    v1alpha1.DesiredStateNode,
+				UpgradeStrategy: v1alpha1.UpgradeInPlace,
 			},
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,7 +76,9 @@ func newStage(t *testing.T) *stage {
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
-			ByObject:          map[client.Object]cache.ByObject{&machinev1beta1.Machine{}: machine.Cached()},
+			ByObject: map[client.Object]cache.ByObject{
+				&machinev1beta1.Machine{}: machine.Cached(), &machinev1beta1.MachineSet{}: machine.CachedSets(),
+			},
 		},
 	})
 	if err != nil {
@@ -164,6 +167,27 @@ func (s *stage) machine(name, phase, address string, labels map[string]string) *
 	}
 	s.report(m, phase, address)
 	return m
+}
+
+// machineSet makes a MachineSet that nobody works on.
+func (s *stage) machineSet(name string) *machinev1beta1.MachineSet {
+	s.t.Helper()
+	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
+	set.Spec.Selector.MatchLabels = map[string]string{"set": name}
+	set.Spec.Template.Labels = map[string]string{"set": name}
+	if err := s.admin.Create(s.t.Context(), set); err != nil {
+		s.t.Fatal(err)
+	}
+	return set
+}
+
+func (s *stage) annotate(set *machinev1beta1.MachineSet, strategy string) {
+	s.t.Helper()
+	before := set.DeepCopy()
+	set.Annotations = map[string]string{v1alpha1.AnnotationUpgradeStrategy: strategy}
+	if err := s.admin.Patch(s.t.Context(), set, client.MergeFrom(before)); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func windowsLabels() map[string]string {
@@ -309,6 +333,38 @@ func TestMachines(t *testing.T) {
 		i := s.awaitInstance("an instance", "win-one", isNode)
 		s.delete(i)
 		s.awaitInstance("another instance", "win-one", func(again *v1alpha1.WindowsInstance) bool { return again.UID != i.UID })
+	})
+	t.Run("a MachineSet and the policy say how its Machines are upgraded", func(t *testing.T) {
+		has := func(strategy v1alpha1.UpgradeStrategy) func(*v1alpha1.WindowsInstance) bool {
+			return func(i *v1alpha1.WindowsInstance) bool { return i.Spec.UpgradeStrategy == strategy }
+		}
+		s.awaitInstance("a lone Machine's", "win-one", has(v1alpha1.UpgradeInPlace))
+		set := s.machineSet("win-set")
+		m := s.machine("win-set-1", machinev1beta1.PhaseProvisioning, "", windowsLabels())
+		s.patch(m, s.patchObject, func() {
+			m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))}
+		})
+		s.report(m, machinev1beta1.PhaseProvisioned, "10.0.0.6")
+		s.awaitInstance("the default", "win-set-1", has(v1alpha1.UpgradeReplace))
+
+		policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: v1alpha1.DisruptionPolicyName}}
+		policy.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace
+		if err := s.admin.Create(t.Context(), policy); err != nil {
+			t.Fatal(err)
+		}
+		s.awaitInstance("the policy's", "win-set-1", has(v1alpha1.UpgradeInPlace))
+
+		s.annotate(set, "Replace")
+		s.awaitInstance("the annotation's", "win-set-1", has(v1alpha1.UpgradeReplace))
+		s.annotate(set, "Rolling")
+		s.awaitInstance("the policy's, as the annotation is none that is known", "win-set-1", has(v1alpha1.UpgradeInPlace))
+		s.await("an event on the MachineSet", func(ctx context.Context) (bool, error) {
+			var list eventsv1.EventList
+			err := s.admin.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
+			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+				return e.Regarding.UID == set.UID && e.Reason == "UpgradeStrategyInvalid" && e.Type == corev1.EventTypeWarning
+			}), err
+		})
 	})
 	t.Run("a pass with nothing to do writes nothing", func(t *testing.T) {
 		s.pass()

@@ -31,8 +31,10 @@ import (
 // Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events about a Machine are in
 // the namespace of the Machine.
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch
 
 // lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not watched, but has an
 // instance still.
@@ -46,18 +48,23 @@ func Cached() cache.ByObject {
 	}
 }
 
+// CachedSets says which MachineSets a manager keeps in memory: all. Those of Windows need not be labelled so, only their Machines.
+func CachedSets() cache.ByObject {
+	return cache.ByObject{Namespaces: map[string]cache.Config{v1alpha1.MachineNamespace: {}}}
+}
+
 // Reconciler keeps the WindowsInstances equal to the Windows Machines.
 type Reconciler struct {
-	// Client reads Machines as Cached says, and WindowsInstances.
+	// Client reads Machines as Cached says, MachineSets as CachedSets says, WindowsInstances and the WindowsDisruptionPolicy.
 	Client client.Client
-	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labelled.
+	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labelled; whether a MachineSet is gone.
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
 	// Cluster returns the facts of the cluster, or why they cannot be used.
 	Cluster func() (nodespec.Cluster, error)
 
-	// reported is what was said of a Machine that cannot have an instance, so that it is said once.
+	// reported is what was said of a Machine that cannot have an instance, or of a MachineSet, so that it is said once.
 	reported map[types.UID]string
 }
 
@@ -71,6 +78,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine-source").
 		Watches(&machinev1beta1.Machine{}, all, builder.WithPredicates(matters())).
+		Watches(&machinev1beta1.MachineSet{}, all, builder.WithPredicates(choosesOtherwise())).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.WindowsInstance{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(watchsource.Channel(clusterChanged, all)).
 		Complete(r)
@@ -106,8 +115,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	for _, machine := range machines {
 		machine.Status.Addresses = outsidePodNetworks(machine.Status.Addresses, facts.Network.HybridClusterNetworks)
 	}
-	wanted, taken := changes(r.Namespace, facts.Platform, machines, instances.Items)
 	said := map[types.UID]string{}
+	chosen, err := r.strategies(ctx, machines, said)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted, taken := changes(settings{r.Namespace, facts.Platform, chosen}, machines, instances.Items)
 	for _, machine := range taken {
 		r.reportOnce(said, machine.UID, nameTaken(machine, r.Namespace))
 	}

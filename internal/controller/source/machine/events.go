@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"unicode/utf8"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -34,10 +35,10 @@ func (r *Reconciler) emit(e machineEvent) {
 	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
 }
 
-// reportOnce tells about a Machine that cannot have an instance, unless the pass before said the same.
-func (r *Reconciler) reportOnce(said map[types.UID]string, machine types.UID, e machineEvent) {
-	said[machine] = e.message
-	if r.reported[machine] != e.message {
+// reportOnce tells what is wrong with a Machine or a MachineSet, unless the pass before said the same.
+func (r *Reconciler) reportOnce(said map[types.UID]string, about types.UID, e machineEvent) {
+	said[about] = e.message
+	if r.reported[about] != e.message {
 		r.emit(e)
 	}
 }
@@ -74,6 +75,12 @@ func nameTaken(machine *machinev1beta1.Machine, namespace string) machineEvent {
 	return machineEvent{machine, nil, corev1.EventTypeWarning, "NameTaken", "CreateInstance",
 		"The host does not become a node: WindowsInstance " + machine.Name + " in namespace " + namespace +
 			" is that of a host in ConfigMap windows-instances. Remove that host from the ConfigMap, or delete this Machine, so that it gets another name."}
+}
+
+func strategyInvalid(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) machineEvent {
+	return machineEvent{set, nil, corev1.EventTypeWarning, "UpgradeStrategyInvalid", "ChooseUpgradeStrategy",
+		fmt.Sprintf("Annotation %s is %.64q, and can be %s or %s. The Machines are upgraded as those of MachineSets without it: %s.",
+			v1alpha1.AnnotationUpgradeStrategy, set.Annotations[v1alpha1.AnnotationUpgradeStrategy], v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace, byDefault)}
 }
 
 func instanceRefused(machine *machinev1beta1.Machine, err error) machineEvent {

@@ -12,9 +12,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
+// settings are what all instances of Machines depend on.
+type settings struct {
+	// namespace is the operator's.
+	namespace, platform string
+	strategies          strategies
+}
+
 // changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot be made because
 // their name is taken. machines are all that may have an instance or have one; present are the WindowsInstances of every source.
-func changes(namespace, platform string, machines []*machinev1beta1.Machine, present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
+func changes(c settings, machines []*machinev1beta1.Machine, present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
 		byName[present[i].Name] = &present[i]
@@ -28,14 +35,14 @@ func changes(namespace, platform string, machines []*machinev1beta1.Machine, pre
 		have, ok := byName[machine.Name]
 		switch {
 		case !ok:
-			add(made(namespace, platform, machine))
+			add(made(c, machine))
 		case have.Spec.Source.Machine == nil:
-			if _, wanted := made(namespace, platform, machine); wanted {
+			if _, wanted := made(c, machine); wanted {
 				taken = append(taken, machine)
 			}
 		case isFor(have, machine):
 			delete(byName, machine.Name)
-			add(source.Respecify(have, followed(platform, machine, have.Spec)))
+			add(source.Respecify(have, followed(c, machine, have.Spec)))
 		}
 		// An instance of an earlier Machine of that name goes first, below; when it is gone, this one is made.
 	}
@@ -64,24 +71,24 @@ func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) 
 }
 
 // made is the new instance of a Machine, if it is to have one by now.
-func made(namespace, platform string, machine *machinev1beta1.Machine) (source.Change, bool) {
+func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	v := look(machine)
 	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.address("") == "" {
 		return source.Change{}, false
 	}
 	return source.Change{After: &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace,
+			Namespace: c.namespace,
 			Name:      machine.Name,
 			Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine},
 		},
-		Spec: followed(platform, machine, v1alpha1.WindowsInstanceSpec{}),
+		Spec: followed(c, machine, v1alpha1.WindowsInstanceSpec{}),
 	}}, true
 }
 
 // followed is the spec of a Machine's instance, present before. While host and Node are to be left alone, only that is said of
 // them; an address stays while the Machine has none.
-func followed(platform string, machine *machinev1beta1.Machine, present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
+func followed(c settings, machine *machinev1beta1.Machine, present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
 	v := look(machine)
 	state, reason := v.desiredState()
 	if state == v1alpha1.DesiredStateUnmanaged {
@@ -94,11 +101,12 @@ func followed(platform string, machine *machinev1beta1.Machine, present v1alpha1
 	}
 	return v1alpha1.WindowsInstanceSpec{
 		Address:  address,
-		Username: userdata.User(platform),
+		Username: userdata.User(c.platform),
 		Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{
 			Namespace: machine.Namespace, Name: machine.Name, UID: machine.UID}},
-		HostName:     hostName(platform, machine.Name),
-		Node:         v.nodeMetadata(),
-		DesiredState: v1alpha1.DesiredStateNode,
+		HostName:        hostName(c.platform, machine.Name),
+		Node:            v.nodeMetadata(),
+		DesiredState:    v1alpha1.DesiredStateNode,
+		UpgradeStrategy: c.strategies.of(v.set),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
@@ -67,7 +68,7 @@ var (
 
 // instanceOf is the instance that was made for a Machine.
 func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.WindowsInstance {
-	change, ok := made(namespace, platform, machine)
+	change, ok := made(settings{namespace: namespace, platform: platform}, machine)
 	if !ok {
 		panic("the Machine gets no instance")
 	}
@@ -79,7 +80,7 @@ func list(machines ...*machinev1beta1.Machine) []*machinev1beta1.Machine { retur
 // the is the single change that follows.
 func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
 	t.Helper()
-	result, taken := changes(namespace, "AWS", machines, present)
+	result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)
 	if len(result) != 1 || len(taken) != 0 {
 		t.Fatalf("changes are %+v, names taken of %v; want one change", result, taken)
 	}
@@ -88,7 +89,7 @@ func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.W
 
 func none(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) {
 	t.Helper()
-	if result, taken := changes(namespace, "AWS", machines, present); len(result) != 0 || len(taken) != 0 {
+	if result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present); len(result) != 0 || len(taken) != 0 {
 		t.Errorf("changes are %+v, names taken of %v; want none", result, taken)
 	}
 }
@@ -333,7 +334,7 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 	}
 	t.Run("a Machine of the same name is told that the name is taken", func(t *testing.T) {
-		result, taken := changes(namespace, "AWS", list(windows("a"), windows("b")), []v1alpha1.WindowsInstance{host})
+		result, taken := changes(settings{namespace: namespace, platform: "AWS"}, list(windows("a"), windows("b")), []v1alpha1.WindowsInstance{host})
 		if len(result) != 1 || result[0].After.Name != "b" {
 			t.Errorf("changes are %+v: the other Machine goes on", result)
 		}
@@ -363,7 +364,7 @@ func TestAThousandMachinesAreOnePass(t *testing.T) {
 			present = append(present, instanceOf("AWS", m))
 		}
 	}
-	result, _ := changes(namespace, "AWS", machines, present)
+	result, _ := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)
 	if len(result) != 500 || result[0].After.Name != "win-0001" || result[499].After.Name != "win-0999" {
 		t.Fatalf("%d changes", len(result))
 	}
@@ -387,6 +388,12 @@ func TestOnlyWhatIsLookedAtMatters(t *testing.T) {
 		"a label":          {label(v1alpha1.LabelIgnore, "true"), true},
 		"a deletion":       {deleted, true},
 		"another UID":      {uid("other"), true},
+		"another MachineSet": {func(m *machinev1beta1.Machine) {
+			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "set", Controller: ptr.To(true)}}
+		}, true},
+		"an owner that does not control it": {func(m *machinev1beta1.Machine) {
+			m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", UID: "set"}}
+		}, false},
 		"a label for the Node": {func(m *machinev1beta1.Machine) {
 			m.Spec.Labels = map[string]string{"a": "b"}
 		}, true},

@@ -9,6 +9,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -29,6 +30,8 @@ type view struct {
 	addresses                  []corev1.NodeAddress
 	labels                     map[string]string
 	taints                     []corev1.Taint
+	// set is the UID of the MachineSet that controls it; empty when none does.
+	set types.UID
 }
 
 func look(machine *machinev1beta1.Machine) view {
@@ -39,6 +42,9 @@ func look(machine *machinev1beta1.Machine) view {
 		addresses: machine.Status.Addresses,
 		labels:    machine.Spec.Labels,
 		taints:    machine.Spec.Taints,
+	}
+	if owner := controllingSet(machine); owner != nil {
+		v.set = owner.UID
 	}
 	if machine.Status.Phase != nil {
 		v.phase = *machine.Status.Phase

@@ -1,0 +1,471 @@
+package replacement_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/replacement"
+	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
+	"github.com/windows-machine-config/wmco/internal/sshkey"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const versionBefore, version = "11.0.0-abc1234", "12.0.0"
+
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
+
+// fastClock runs faster than time: gate and controller wait some seconds between two looks at the same thing.
+type fastClock struct{ start time.Time }
+
+func (c fastClock) Now() time.Time                     { return c.start.Add(time.Since(c.start) * 200) }
+func (c fastClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
+
+// stage is a real API server on which the controller runs with the operator's rights and the real gate. The test plays the Machine API and the
+// instance controller.
+type stage struct {
+	t     *testing.T
+	admin client.WithWatch
+	key   sshkey.Key
+
+	mu        sync.Mutex
+	replicas  map[string]int // of MachineSets
+	addresses int
+}
+
+func newStage(t *testing.T, maxUnavailable int) *stage {
+	t.Helper()
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	rights, err := r.InstallOperator(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, replicas: map[string]int{}}
+	unlimited := rest.CopyConfig(r.Config)
+	rights.QPS, unlimited.QPS = -1, -1 // as the operator has it
+	if s.admin, err = client.NewWithWatch(unlimited, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	s.keys()
+	policy := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: v1alpha1.DisruptionPolicyName}}
+	policy.Spec.MaxUnavailable = ptr.To(intstr.FromInt(maxUnavailable))
+	policy.Spec.FailureDeadline = &metav1.Duration{Duration: 24 * time.Hour} // of a clock that runs fast
+	s.create(policy)
+	s.run(rights, scheme)
+	return s
+}
+
+// keys makes the operator's key, and user data that has it.
+func (s *stage) keys() {
+	s.t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	content := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	if s.key, err = sshkey.Parse(content); err != nil {
+		s.t.Fatal(err)
+	}
+	script, err := userdata.Generate("AWS", s.key.Signer().PublicKey())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: content}})
+	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: userdata.SecretName}, Data: map[string][]byte{userdata.SecretKey: script}})
+}
+
+func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
+	s.t.Helper()
+	mgr, err := ctrl.NewManager(rights, ctrl.Options{
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
+			ByObject: map[client.Object]cache.ByObject{
+				&machinev1beta1.Machine{}: machine.Cached(), &corev1.Secret{}: keys.SecretCache(rig.Namespace),
+			},
+		},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	clock, recorder := fastClock{time.Now()}, mgr.GetEventRecorder("test")
+	gate := disruption.NewGate(disruption.Options{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Operator: "one", Events: recorder, Clock: clock,
+	})
+	reconciler := &replacement.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Gate: gate, Events: recorder, Clock: clock,
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+func (s *stage) create(o client.Object) {
+	s.t.Helper()
+	if err := s.admin.Create(s.t.Context(), o); err != nil {
+		s.t.Error(err) // it may not be the test's own goroutine
+	}
+	s.t.Cleanup(func() { s.remove(o) })
+}
+
+// remove takes an object away for good. It may be gone, or be there anew.
+func (s *stage) remove(o client.Object) {
+	ctx := context.Background()
+	if err := s.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return
+	}
+	if len(o.GetFinalizers()) > 0 {
+		o.SetFinalizers(nil)
+		if err := client.IgnoreNotFound(s.admin.Update(ctx, o)); err != nil {
+			s.t.Error(err)
+		}
+	}
+	if err := client.IgnoreNotFound(s.admin.Delete(ctx, o)); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// set makes a MachineSet with Machines that run what a version has configured.
+func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy, reason string) {
+	s.t.Helper()
+	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
+	set.Spec.Replicas = ptr.To(int32(replicas))
+	set.Spec.Selector.MatchLabels = map[string]string{"set": name}
+	set.Spec.Template.Labels = map[string]string{"set": name, v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
+	set.Spec.Template.Spec.ProviderSpec.Value = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"userDataSecret":{"name":%q}}`, userdata.SecretName)}
+	s.create(set)
+	s.mu.Lock()
+	s.replicas[name] = replicas
+	s.mu.Unlock()
+	for i := range replicas {
+		s.machine(set, fmt.Sprintf("%s-%d", name, i), versionBefore, strategy, reason)
+	}
+}
+
+// machine makes a Machine that runs, with its instance and a Node that a version has configured. The Node is proven at last.
+func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string, strategy v1alpha1.UpgradeStrategy, reason string) {
+	s.t.Helper()
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: v1alpha1.MachineNamespace, Name: name, Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows},
+		Finalizers: []string{machinev1beta1.MachineFinalizer},
+	}}
+	if set != nil {
+		m.Labels["set"] = set.Name
+		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, machinev1beta1.GroupVersion.WithKind("MachineSet"))}
+	}
+	s.create(m)
+	s.mu.Lock()
+	s.addresses++
+	address := fmt.Sprintf("10.0.0.%d", s.addresses)
+	s.mu.Unlock()
+	instance := &v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name, Labels: map[string]string{v1alpha1.LabelSource: v1alpha1.SourceMachine}},
+		Spec: v1alpha1.WindowsInstanceSpec{Address: address, Username: "Administrator", DesiredState: v1alpha1.DesiredStateNode, UpgradeStrategy: strategy,
+			Source: v1alpha1.Source{Machine: &v1alpha1.MachineReference{Namespace: m.Namespace, Name: name, UID: m.UID}}},
+	}
+	s.create(instance)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"},
+		Annotations: map[string]string{v1alpha1.AnnotationPubKeyHash: s.key.Hash(), v1alpha1.AnnotationVersion: configured, v1alpha1.AnnotationInstance: name},
+	}}
+	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	s.create(node)
+	s.report(node, func() {
+		node.Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+	})
+	s.report(instance, func() {
+		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
+		instance.Status.PublicKeyHash, instance.Status.Version = s.key.Hash(), configured
+		upToDate := metav1.Condition{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.Now()}
+		if reason == v1alpha1.ReasonSucceeded {
+			upToDate.Status = metav1.ConditionTrue
+		}
+		instance.Status.Conditions = []metav1.Condition{upToDate}
+		if reason == v1alpha1.ReasonAwaitsReplacement {
+			instance.Status.AwaitsVersion = version
+		}
+	})
+	s.report(m, func() {
+		m.Status.Phase, m.Status.NodeRef = ptr.To(machinev1beta1.PhaseRunning), &corev1.ObjectReference{Name: name}
+	})
+	before := node.DeepCopy()
+	node.Spec.Taints = nil
+	if err := s.admin.Patch(s.t.Context(), node, client.MergeFrom(before)); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// report changes a status. Others may write to the object meanwhile.
+func (s *stage) report(o client.Object, change func()) {
+	s.t.Helper()
+	before, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		s.t.Errorf("%T is no object", o)
+		return
+	}
+	change()
+	if err := s.admin.Status().Patch(s.t.Context(), o, client.MergeFrom(before)); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// watched is what the watch on Machines has shown so far.
+type watched struct {
+	// most is how many were missing at once, and least how many of a set with several have run at least.
+	most    int
+	least   map[string]int
+	deleted map[string]bool
+	running map[string]string // names to sets
+}
+
+// follow plays the Machine API for as long as a test goes on: who is deleted makes way for another one.
+func (s *stage) follow() (result func() watched, stop func()) {
+	s.t.Helper()
+	w := watched{least: map[string]int{}, deleted: map[string]bool{}, running: map[string]string{}}
+	events, err := s.admin.Watch(s.t.Context(), &machinev1beta1.MachineList{}, client.InNamespace(v1alpha1.MachineNamespace))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var mu sync.Mutex
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		complete := false
+		for event := range events.ResultChan() {
+			m, ok := event.Object.(*machinev1beta1.Machine)
+			if !ok || event.Type == watch.Deleted || m.Labels["set"] == "" {
+				continue
+			}
+			mu.Lock()
+			delete(w.running, m.Name)
+			if ptr.Deref(m.Status.Phase, "") == machinev1beta1.PhaseRunning && m.DeletionTimestamp.IsZero() {
+				w.running[m.Name] = m.Labels["set"]
+			}
+			complete = s.count(&w, complete)
+			begins := !m.DeletionTimestamp.IsZero() && !w.deleted[m.Name]
+			if begins {
+				w.deleted[m.Name] = true
+			}
+			mu.Unlock()
+			if begins {
+				s.replace(m)
+			}
+		}
+	}()
+	result = func() watched {
+		mu.Lock()
+		defer mu.Unlock()
+		return watched{most: w.most, least: maps.Clone(w.least), deleted: maps.Clone(w.deleted), running: maps.Clone(w.running)}
+	}
+	return result, func() {
+		events.Stop()
+		<-ended
+	}
+}
+
+// count notes how many run, from when all have run for the first time.
+func (s *stage) count(w *watched, complete bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bySet, missing := map[string]int{}, 0
+	for _, set := range w.running {
+		bySet[set]++
+	}
+	for set, replicas := range s.replicas {
+		missing += max(0, replicas-bySet[set])
+	}
+	if !complete && missing > 0 {
+		return false
+	}
+	w.most = max(w.most, missing)
+	for set := range s.replicas {
+		if least, known := w.least[set]; !known || bySet[set] < least {
+			w.least[set] = bySet[set]
+		}
+	}
+	return true
+}
+
+// replace is what a deletion leads to: the Machine goes with its Node and instance, and its MachineSet makes another one.
+func (s *stage) replace(m *machinev1beta1.Machine) {
+	s.remove(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
+	s.remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
+	s.remove(m)
+	set := &machinev1beta1.MachineSet{}
+	if err := s.admin.Get(s.t.Context(), client.ObjectKey{Namespace: m.Namespace, Name: m.Labels["set"]}, set); err != nil {
+		s.t.Error(err)
+		return
+	}
+	s.machine(set, m.Name+"n", version, v1alpha1.UpgradeReplace, v1alpha1.ReasonSucceeded)
+}
+
+func (s *stage) await(what string, condition func() bool) {
+	s.t.Helper()
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
+	if err != nil {
+		var policy v1alpha1.WindowsDisruptionPolicyList
+		_ = s.admin.List(s.t.Context(), &policy)
+		s.t.Fatalf("%s: %v; the policy's status is %+v", what, err, policy.Items)
+	}
+}
+
+// warnings are the events of the kind about Machines and instances.
+func (s *stage) warnings() (messages []string) {
+	s.t.Helper()
+	var list eventsv1.EventList
+	if err := s.admin.List(s.t.Context(), &list); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range list.Items {
+		kind := e.Regarding.Kind
+		if e.Type == corev1.EventTypeWarning && (kind == "Machine" || kind == "WindowsInstance") {
+			messages = append(messages, e.Reason+": "+e.Note)
+		}
+	}
+	return messages
+}
+
+// upgraded tells whether all Machines of the sets are new ones that run.
+func upgraded(w watched, sets map[string]int) bool {
+	bySet := map[string]int{}
+	for name, set := range w.running {
+		if strings.HasSuffix(name, "n") {
+			bySet[set]++
+		}
+	}
+	for set, replicas := range sets {
+		if bySet[set] != replicas {
+			return false
+		}
+	}
+	return true
+}
+
+// R-146, R-147, R-148, R-149
+func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
+	for name, test := range map[string]struct{ maxUnavailable, least int }{
+		"one at a time, and two of each set run on":                 {1, 2},
+		"several at once where the policy lets them, over all sets": {3, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, test.maxUnavailable)
+			outdated := map[string]int{"a": 3, "b": 3, "c": 3, "single": 1}
+			for set, replicas := range map[string]int{"in-place": 2, "same-digest": 2} {
+				s.set(set, replicas, map[string]v1alpha1.UpgradeStrategy{"in-place": v1alpha1.UpgradeInPlace, "same-digest": v1alpha1.UpgradeReplace}[set],
+					map[string]string{"in-place": v1alpha1.ReasonAwaitsReplacement, "same-digest": v1alpha1.ReasonInProgress}[set])
+			}
+			s.machine(nil, "lone", versionBefore, v1alpha1.UpgradeReplace, v1alpha1.ReasonAwaitsReplacement)
+			for set, replicas := range outdated {
+				s.set(set, replicas, v1alpha1.UpgradeReplace, v1alpha1.ReasonInProgress)
+			}
+			result, stop := s.follow()
+			defer stop()
+			s.await("all run", func() bool { return len(result().least) == 6 })
+			s.awaitReplacement(outdated)
+			s.await("all are replaced", func() bool { return upgraded(result(), outdated) })
+
+			w := result()
+			if w.most > test.maxUnavailable {
+				t.Errorf("%d Machines were missing at once", w.most)
+			}
+			for set, replicas := range outdated {
+				if least := w.least[set]; replicas > 1 && least < test.least {
+					t.Errorf("%d Machines of set %s have run", least, set)
+				}
+			}
+			if len(w.deleted) != 10 {
+				t.Errorf("deleted are %v", w.deleted)
+			}
+			for _, kept := range []string{"lone", "in-place-0", "in-place-1", "same-digest-0", "same-digest-1"} {
+				m := &machinev1beta1.Machine{}
+				if err := s.admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: kept}, m); err != nil || !m.DeletionTimestamp.IsZero() {
+					t.Errorf("%s is deleted (%v)", kept, err)
+				}
+			}
+			if warnings := s.warnings(); len(warnings) > 0 {
+				t.Errorf("warnings: %q", warnings)
+			}
+		})
+	}
+}
+
+// awaitReplacement lets the instance controller of another version see that the hosts of MachineSets are to be replaced.
+func (s *stage) awaitReplacement(sets map[string]int) {
+	s.t.Helper()
+	for set, replicas := range sets {
+		for i := range replicas {
+			instance := &v1alpha1.WindowsInstance{}
+			name := client.ObjectKey{Namespace: rig.Namespace, Name: fmt.Sprintf("%s-%d", set, i)}
+			err := s.admin.Get(s.t.Context(), name, instance)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.report(instance, func() {
+				instance.Status.Conditions[0].Reason, instance.Status.AwaitsVersion = v1alpha1.ReasonAwaitsReplacement, version
+			})
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package replacement
+
+import (
+	"context"
+	"slices"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// budget is a gate that lets as many Machines go at once as it is told, none of a set that misses one, and not the last that works of
+// several. A set counts from when one of it was let go until it is whole again.
+type budget struct {
+	client client.Reader
+	max    int
+	// disturbed are the MachineSets of instances that were let go.
+	disturbed map[string]string
+	// inPlace are instances whose hosts are being changed; refused is an answer to all but their UIDs; err is a fault.
+	inPlace  []string
+	refused  *policy.DisruptionDecision
+	err      error
+	asked    []policy.DisruptionRequest
+	released []string
+}
+
+func newBudget(client client.Reader) *budget {
+	return &budget{client: client, max: 1, disturbed: map[string]string{}}
+}
+
+func (b *budget) Acquire(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error) {
+	b.asked = append(b.asked, request)
+	if b.refused != nil || b.err != nil {
+		return ptr.Deref(b.refused, policy.DisruptionDecision{}), b.err
+	}
+	allowed := policy.DisruptionDecision{Decision: policy.Decision{Allowed: true}}
+	if _, own := b.disturbed[request.Instance]; own {
+		return allowed, nil
+	}
+	instance := &v1alpha1.WindowsInstance{}
+	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: request.Instance}, instance); err != nil {
+		return policy.DisruptionDecision{}, err
+	}
+	sets, err := b.sets(ctx)
+	if err != nil {
+		return policy.DisruptionDecision{}, err
+	}
+	for name, set := range b.disturbed {
+		if sets[set].whole() {
+			delete(b.disturbed, name)
+		}
+	}
+	own, candidate := sets.of(request.Instance)
+	switch {
+	case own == nil:
+		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonPolicyInvalid, Message: "No MachineSet."}}, nil
+	case len(b.disturbed) >= b.max, own.missing > 0:
+		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonBudgetSpent, Message: "One at a time."}}, nil
+	case candidate && own.working == 1 && own.machines > 1:
+		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}}, nil
+	}
+	b.disturbed[request.Instance] = own.name
+	return allowed, nil
+}
+
+func (b *budget) Release(_ context.Context, instance string) error {
+	b.released = append(b.released, instance)
+	delete(b.disturbed, instance)
+	return nil
+}
+
+func (b *budget) Holds(_ context.Context, instance string) (bool, error) {
+	return slices.Contains(b.inPlace, instance), nil
+}
+
+func (b *budget) Settings(context.Context) (policy.DisruptionSettings, error) {
+	return policy.DisruptionSettings{}, nil
+}
+
+// setState is how a MachineSet is: working are its Machines that run and have a Node in service.
+type setState struct {
+	name                                 string
+	replicas, machines, working, missing int
+	members                              map[string]bool // whether it works
+}
+
+func (s *setState) whole() bool {
+	return s == nil || s.machines == s.replicas && s.working == s.replicas
+}
+
+type setStates map[string]*setState
+
+// of is the MachineSet of a Machine, and whether the Machine works.
+func (s setStates) of(machine string) (*setState, bool) {
+	for _, set := range s {
+		if working, member := set.members[machine]; member {
+			return set, working
+		}
+	}
+	return nil, false
+}
+
+func (b *budget) sets(ctx context.Context) (setStates, error) {
+	var sets machinev1beta1.MachineSetList
+	var machines machinev1beta1.MachineList
+	var nodes corev1.NodeList
+	for _, list := range []client.ObjectList{&sets, &machines, &nodes} {
+		if err := b.client.List(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	inService := map[string]bool{}
+	for i := range nodes.Items {
+		inService[nodes.Items[i].Name] = fleetNode(&nodes.Items[i], "").Ready
+	}
+	states := setStates{}
+	for _, set := range sets.Items {
+		states[set.Name] = &setState{name: set.Name, replicas: int(*set.Spec.Replicas), members: map[string]bool{}}
+	}
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		owner := metav1.GetControllerOf(machine)
+		if owner == nil {
+			continue
+		}
+		set, phase := states[owner.Name], ptr.Deref(machine.Status.Phase, "")
+		set.machines++
+		set.members[machine.Name] = false
+		switch {
+		case !machine.DeletionTimestamp.IsZero(), phase != machinev1beta1.PhaseRunning && phase != machinev1beta1.PhaseFailed:
+			set.missing++
+		case phase == machinev1beta1.PhaseRunning && machine.Status.NodeRef != nil && inService[machine.Status.NodeRef.Name]:
+			set.members[machine.Name] = true
+			set.working++
+		}
+	}
+	for _, set := range states {
+		set.missing += max(0, set.replicas-set.machines)
+	}
+	return states, nil
+}

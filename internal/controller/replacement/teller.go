@@ -1,0 +1,79 @@
+package replacement
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// teller tells why Machines wait or are left, once for each Machine and reason.
+type teller struct {
+	reconciler *Reconciler
+	log        logr.Logger
+	fleet      fleet
+	// told is what is known to have been said of each Machine.
+	told map[types.UID]string
+}
+
+// teller makes one for a pass. What was said of a Machine is remembered for as long as it is outdated.
+func (r *Reconciler) teller(ctx context.Context, fleet fleet, plan policy.Replacements) *teller {
+	t := &teller{reconciler: r, log: log.FromContext(ctx), fleet: fleet, told: map[types.UID]string{}}
+	names := slices.Collect(maps.Keys(plan.Left))
+	for _, candidate := range plan.Candidates {
+		names = append(names, candidate.Machine)
+	}
+	for _, waiting := range plan.Waiting {
+		names = append(names, waiting.Machine)
+	}
+	for _, name := range names {
+		uid := fleet.machines[name].UID
+		if reason, known := r.told[uid]; known {
+			t.told[uid] = reason
+		}
+	}
+	return t
+}
+
+func (t *teller) say(machine, reason string, e replacementEvent) {
+	uid := t.fleet.machines[machine].UID
+	if t.told[uid] == reason {
+		return
+	}
+	t.told[uid] = reason
+	t.log.Info(e.message, "machine", machine)
+	t.reconciler.emit(e)
+}
+
+func (t *teller) waits(candidate policy.ReplacementCandidate, reason, why string) {
+	machine := t.fleet.machines[candidate.Machine]
+	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.fleet.instances[candidate.Machine], t.fleet.version(machine), why))
+}
+
+// waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
+func (t *teller) waiting(machines []policy.WaitingReplacement) {
+	type same struct{ set, check string }
+	seen := map[same]bool{}
+	for _, m := range machines {
+		if key := (same{m.Set, m.Check}); !seen[key] {
+			seen[key] = true
+			t.waits(m.ReplacementCandidate, m.Check, m.Message)
+		}
+	}
+}
+
+func (t *teller) left(machines map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		machine, instance, why := t.fleet.machines[name], t.fleet.instances[name], machines[name]
+		event := left(machine, instance, why)
+		if instance.Spec.Paused {
+			event = paused(machine, instance, why)
+		}
+		t.say(name, why, event)
+	}
+}

@@ -1,0 +1,327 @@
+package replacement
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+const versionBefore = "11.0.0-abc1234"
+
+// outdated makes a Machine like machine, whose host has the present key and was configured by the version before: it awaits its replacement.
+func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
+	w.t.Helper()
+	machine := w.machine(set, w.present)
+	w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = versionBefore })
+	w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) {
+		i.Spec.UpgradeStrategy, i.Status.AwaitsVersion = v1alpha1.UpgradeReplace, version
+		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAwaitsReplacement}}
+	})
+	return machine
+}
+
+func (w *world) changeNode(name string, change func(*corev1.Node)) {
+	w.t.Helper()
+	node := &corev1.Node{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		w.t.Fatal(err)
+	}
+	change(node)
+	status := node.Status
+	w.update(node)
+	node.Status = status
+	if err := w.client.Status().Update(w.t.Context(), node); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) changeInstance(name string, change func(*v1alpha1.WindowsInstance)) {
+	w.t.Helper()
+	instance := &v1alpha1.WindowsInstance{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, instance); err != nil {
+		w.t.Fatal(err)
+	}
+	change(instance)
+	status := instance.Status
+	w.update(instance)
+	instance.Status = status
+	if err := w.client.Status().Update(w.t.Context(), instance); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) fail(machine *machinev1beta1.Machine) {
+	w.t.Helper()
+	machine.Status.Phase = ptr.To(machinev1beta1.PhaseFailed)
+	w.update(machine)
+}
+
+// names of the Machines whose deletion was asked for.
+func (w *world) names() (names []string) {
+	for _, machine := range w.deleting() {
+		names = append(names, machine.Name)
+	}
+	return names
+}
+
+func TestMachinesOfAnotherVersion(t *testing.T) {
+	deleted := func(t *testing.T, w *world, want ...string) {
+		t.Helper()
+		if got := w.names(); !slices.Equal(got, want) {
+			t.Errorf("deleted are %v, want %v", got, want)
+		}
+	}
+	t.Run("the one of a set with a single replica is replaced, and it is told why", func(t *testing.T) {
+		w := newWorld(t)
+		start := metric(t, "wmco_machines_replaced_total")
+		w.outdated(w.set("one", 1, userdata.SecretName))
+		result, recorded := w.reconcile()
+		expect(t, recorded, "MachineReplaced", "MachineReplaced")
+		for _, told := range recorded {
+			if !strings.Contains(told, versionBefore) || !strings.Contains(told, version) {
+				t.Errorf("told is %q", told)
+			}
+		}
+		deleted(t, w, "win-1")
+		want := policy.DisruptionRequest{Instance: "win-1", UID: "instance-win-1", Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true}
+		if !slices.Equal(w.gate.asked, []policy.DisruptionRequest{want}) || len(w.gate.released) > 0 {
+			t.Errorf("the gate was asked for %+v", w.gate.asked)
+		}
+		if result.RequeueAfter != poll || metric(t, "wmco_machines_replaced_total") != start+1 {
+			t.Errorf("result %+v", result)
+		}
+	})
+	for name, change := range map[string]func(w *world, machine *machinev1beta1.Machine){
+		"a lone one": func(w *world, machine *machinev1beta1.Machine) {
+			machine.OwnerReferences = nil
+			w.update(machine)
+		},
+		"one that is upgraded in place": func(w *world, machine *machinev1beta1.Machine) {
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace })
+		},
+		"one whose host is what it should be, so that only the annotation moves": func(w *world, machine *machinev1beta1.Machine) {
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.Conditions[0].Reason = v1alpha1.ReasonInProgress })
+		},
+		"one that the operator before this one has found to be other than it should be": func(w *world, machine *machinev1beta1.Machine) {
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.AwaitsVersion = "12.0.1" })
+		},
+		"one that was seen to be up to date": func(w *world, machine *machinev1beta1.Machine) {
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.Conditions[0].Status = metav1.ConditionTrue })
+		},
+		"one of this version, which the one before wanted to replace": func(w *world, machine *machinev1beta1.Machine) {
+			w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })
+		},
+		"one that no version has configured": func(w *world, machine *machinev1beta1.Machine) {
+			w.changeNode(machine.Name, func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationVersion) })
+		},
+		"one that is ignored": func(w *world, machine *machinev1beta1.Machine) {
+			machine.Labels[v1alpha1.LabelIgnore] = "true"
+			w.update(machine)
+		},
+		"one whose set goes": func(w *world, machine *machinev1beta1.Machine) {
+			set := &machinev1beta1.MachineSet{}
+			if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "one"}, set); err != nil {
+				w.t.Fatal(err)
+			}
+			set.Finalizers = []string{"foregroundDeletion"}
+			w.update(set)
+			w.delete(set)
+		},
+	} {
+		t.Run(name+" is never deleted", func(t *testing.T) {
+			w := newWorld(t)
+			change(w, w.outdated(w.set("one", 1, userdata.SecretName)))
+			w.clock.SetTime(w.clock.Now().Add(time.Hour))
+			for range 3 {
+				_, recorded := w.reconcile()
+				expect(t, recorded)
+			}
+			deleted(t, w)
+			if len(w.gate.asked) > 0 {
+				t.Errorf("the gate was asked for %+v", w.gate.asked)
+			}
+		})
+	}
+	t.Run("one that has another key too is replaced once", func(t *testing.T) {
+		w := newWorld(t)
+		set := w.set("one", 1, userdata.SecretName)
+		machine := w.outdated(set)
+		w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationPubKeyHash] = w.before.Hash() })
+		w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.PublicKeyHash = w.before.Hash() })
+		w.reconcile()
+		deleted(t, w, machine.Name)
+		w.finish(&w.deleting()[0])
+		w.machine(set, w.present)
+		_, recorded := w.reconcile()
+		expect(t, recorded)
+		deleted(t, w)
+		if len(w.gate.asked) != 1 {
+			t.Errorf("the gate was asked for %+v", w.gate.asked)
+		}
+	})
+	t.Run("a Machine that has failed keeps those of its set, and no others", func(t *testing.T) {
+		w := newWorld(t)
+		one, two := w.set("one", 2, userdata.SecretName), w.set("two", 1, userdata.SecretName)
+		w.fail(w.outdated(one))
+		w.outdated(one)
+		w.outdated(two)
+		_, recorded := w.reconcile()
+		expect(t, recorded, "MachineReplaced", "MachineReplaced", "ReplacementWaits")
+		deleted(t, w, "win-3")
+	})
+	t.Run("several go at once where several may", func(t *testing.T) {
+		w := newWorld(t)
+		w.gate.max = 2
+		for _, name := range []string{"one", "two", "three"} {
+			w.outdated(w.set(name, 1, userdata.SecretName))
+		}
+		w.reconcile()
+		deleted(t, w, "win-1", "win-2")
+	})
+	t.Run("one whose Node does not work goes first", func(t *testing.T) {
+		w := newWorld(t)
+		set := w.set("one", 2, userdata.SecretName)
+		w.outdated(set)
+		w.changeNode(w.outdated(set).Name, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+		w.reconcile()
+		deleted(t, w, "win-2")
+	})
+	t.Run("one whose change in place was begun before it was to be replaced does not wait for that", func(t *testing.T) {
+		w := newWorld(t)
+		w.outdated(w.set("one", 1, userdata.SecretName))
+		w.gate.inPlace = []string{"win-1"}
+		w.changeNode("win-1", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationCordoned] = "true" })
+		w.reconcile()
+		deleted(t, w, "win-1")
+	})
+	t.Run("one that is given the key in place waits for that", func(t *testing.T) {
+		w := newWorld(t)
+		w.machine(w.set("one", 1, userdata.SecretName), w.before)
+		w.gate.inPlace = []string{"win-1"}
+		_, recorded := w.reconcile()
+		expect(t, recorded, "ReplacementWaits")
+		deleted(t, w)
+	})
+}
+
+//
+func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
+	w := newWorld(t)
+	w.outdated(w.set("one", 1, userdata.SecretName))
+	w.outdated(w.set("two", 1, userdata.SecretName))
+	for _, test := range []struct {
+		reason string
+		after  time.Duration
+		again  time.Duration
+		asked  int
+	}{
+		{v1alpha1.ReasonBudgetSpent, 0, poll, 2},
+		{v1alpha1.ReasonCanarySoaking, time.Second, poll, 2},
+		{v1alpha1.ReasonLastOfMachineSet, 0, poll, 2},
+		{v1alpha1.ReasonPolicyPaused, 0, leftPoll, 2},
+		{v1alpha1.ReasonOutsideWindow, time.Minute, time.Minute, 1},
+		{v1alpha1.ReasonOutsideWindow, time.Hour, leftPoll, 1},
+		{v1alpha1.ReasonPolicyInvalid, 0, leftPoll, 1},
+	} {
+		w.gate.refused = &policy.DisruptionDecision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."}, After: test.after}
+		w.told = nil
+		_, first := w.reconcile()
+		if len(first) != test.asked {
+			t.Errorf("%s: told are %q", test.reason, first)
+		}
+		for _, event := range first {
+			if !strings.HasPrefix(event, corev1.EventTypeNormal+" ReplacementWaits ") || !strings.Contains(event, "Not now.") {
+				t.Errorf("%s: told is %q", test.reason, event)
+			}
+		}
+		w.gate.asked = nil
+		result, second := w.reconcile()
+		expect(t, second)
+		if result.RequeueAfter != test.again || len(w.gate.asked) != test.asked {
+			t.Errorf("%s: it is asked for %d again after %s", test.reason, len(w.gate.asked), result.RequeueAfter)
+		}
+	}
+	t.Run("also when its user has paused it", func(t *testing.T) {
+		for _, name := range []string{"win-1", "win-2"} {
+			w.changeInstance(name, func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+		}
+		_, recorded := w.reconcile()
+		expect(t, recorded, "ReplacementWaits", "ReplacementWaits")
+		if !strings.HasPrefix(recorded[0], corev1.EventTypeNormal) {
+			t.Errorf("told is %q", recorded[0])
+		}
+	})
+}
+
+func TestDeletionsThatFail(t *testing.T) {
+	resource := schema.GroupResource{Group: "machine.openshift.io", Resource: "machines"}
+	for name, test := range map[string]struct {
+		err               error
+		reported, counted bool
+	}{
+		"it was deleted meanwhile":              {err: apierrors.NewNotFound(resource, "win-1")},
+		"it has changed":                        {err: apierrors.NewConflict(resource, "win-1", nil)},
+		"it is forbidden":                       {err: apierrors.NewForbidden(resource, "win-1", nil), reported: true},
+		"nobody knows whether it was":           {err: apierrors.NewServerTimeout(resource, "delete", 1), reported: true, counted: true},
+		"the API server went away meanwhile":    {err: errors.New("EOF"), reported: true, counted: true},
+		"an admission webhook did not want it":  {err: apierrors.NewBadRequest("no"), reported: true},
+		"the API server has failed in doing it": {err: apierrors.NewInternalError(errors.New("etcd")), reported: true, counted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.outdated(w.set("one", 1, userdata.SecretName))
+			w.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return test.err },
+			})
+			_, err := w.Reconcile(t.Context(), ctrl.Request{})
+			if (err != nil) != test.reported {
+				t.Errorf("the error is %v", err)
+			}
+			if counted := len(w.gate.disturbed) > 0; counted != test.counted {
+				t.Errorf("the node counts as disturbed: %t", counted)
+			}
+			w.Client = w.client
+			w.reconcile()
+			if got := w.names(); !slices.Equal(got, []string{"win-1"}) {
+				t.Errorf("then deleted are %v", got)
+			}
+		})
+	}
+	t.Run("nothing is deleted while the gate cannot decide", func(t *testing.T) {
+		w := newWorld(t)
+		w.outdated(w.set("one", 1, userdata.SecretName))
+		w.gate.err = errors.New("connection refused")
+		if _, err := w.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, w.gate.err) || len(w.names()) > 0 {
+			t.Errorf("error %v, deleted are %v", err, w.names())
+		}
+	})
+}
+
+func TestWhyAMachineWaitsFitsIntoAnEvent(t *testing.T) {
+	w := newWorld(t)
+	w.outdated(w.set("one", 1, userdata.SecretName))
+	w.gate.refused = &policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonCanaryFailed, Message: strings.Repeat("é", 2000)}}
+	_, recorded := w.reconcile()
+	const most = len("Normal ReplacementWaits ") + 1024
+	if len(recorded) != 1 || len(recorded[0]) > most || !utf8.ValidString(recorded[0]) {
+		t.Errorf("told is %d times %d bytes", len(recorded), len(recorded[0]))
+	}
+}

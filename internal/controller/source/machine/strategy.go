@@ -1,0 +1,127 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet. One that is not
+// there would not make its Machines again.
+type strategies map[types.UID]v1alpha1.UpgradeStrategy
+
+// of is the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced. R-146
+func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
+	if strategy, ok := s[set]; ok {
+		return strategy
+	}
+	return v1alpha1.UpgradeInPlace
+}
+
+// strategyOf is the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the annotation is one that
+// the operator knows.
+func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy, valid bool) {
+	value, chosen := set.Annotations[v1alpha1.AnnotationUpgradeStrategy]
+	switch strategy := v1alpha1.UpgradeStrategy(value); {
+	case !chosen:
+		return byDefault, true
+	case strategy == v1alpha1.UpgradeReplace, strategy == v1alpha1.UpgradeInPlace:
+		return strategy, true
+	}
+	return byDefault, false
+}
+
+// controllingSet is the reference of a Machine to the MachineSet that controls it; nil when none does.
+func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(machine)
+	if owner == nil || owner.Kind != "MachineSet" {
+		return nil
+	}
+	return owner
+}
+
+// strategies reads how the Machines are upgraded, and tells of annotations that cannot be followed.
+func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine, said map[types.UID]string) (strategies, error) {
+	byDefault, err := r.defaultStrategy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list machinev1beta1.MachineSetList
+	if err := r.Client.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
+		return nil, fmt.Errorf("list MachineSets: %w", err)
+	}
+	sets := make(map[types.UID]*machinev1beta1.MachineSet, len(list.Items))
+	for i := range list.Items {
+		sets[list.Items[i].UID] = &list.Items[i]
+	}
+	result := strategies{}
+	for _, machine := range machines {
+		owner := controllingSet(machine)
+		if owner == nil {
+			continue
+		}
+		if _, read := sets[owner.UID]; !read {
+			if sets[owner.UID], err = r.liveSet(ctx, owner); err != nil {
+				return nil, err
+			}
+		}
+		set := sets[owner.UID]
+		if _, known := result[owner.UID]; known || set == nil {
+			continue
+		}
+		strategy, valid := strategyOf(set, byDefault)
+		if result[set.UID] = strategy; !valid {
+			r.reportOnce(said, set.UID, strategyInvalid(set, byDefault))
+		}
+	}
+	return result, nil
+}
+
+// defaultStrategy is that of MachineSets without the annotation.
+func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrategy, error) {
+	policy := &v1alpha1.WindowsDisruptionPolicy{}
+	name := types.NamespacedName{Namespace: r.Namespace, Name: v1alpha1.DisruptionPolicyName}
+	if err := r.Client.Get(ctx, name, policy); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read WindowsDisruptionPolicy %s: %w", name, err)
+	}
+	if policy.Spec.UpgradeStrategy == v1alpha1.UpgradeInPlace {
+		return v1alpha1.UpgradeInPlace, nil
+	}
+	return v1alpha1.UpgradeReplace, nil
+}
+
+// liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its Machines would be changed in
+// place. It returns nil when it is gone.
+func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) (*machinev1beta1.MachineSet, error) {
+	set := &machinev1beta1.MachineSet{}
+	name := types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: owner.Name}
+	switch err := r.Live.Get(ctx, name, set); {
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+		return nil, nil //nolint:nilnil // gone is an answer
+	case err != nil:
+		return nil, fmt.Errorf("read MachineSet %s, to see whether it is gone: %w", name, err)
+	case set.UID != owner.UID:
+		return nil, nil //nolint:nilnil // another one has its name
+	}
+	return set, nil
+}
+
+// choosesOtherwise lets through the changes of a MachineSet's annotation. The Machine API writes to its status all the time.
+func choosesOtherwise() predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, hadOne := e.ObjectOld.GetAnnotations()[v1alpha1.AnnotationUpgradeStrategy]
+			after, hasOne := e.ObjectNew.GetAnnotations()[v1alpha1.AnnotationUpgradeStrategy]
+			return before != after || hadOne != hasOne || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+		},
+	}
+}
