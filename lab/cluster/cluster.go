@@ -68,10 +68,17 @@ type Cluster struct {
 	// Dir holds all data; AuditLog is "" without Options.Audit.
 	Dir, AuditLog string
 
-	process *process
+	binary  string
+	options Options
 	cleanup func() error
+	done    chan struct{}
 	stop    sync.Once
 	stopErr error
+
+	life       sync.Mutex // held while the process is started or ended
+	mu         sync.Mutex // guards the rest
+	process    *process
+	restarting bool
 }
 
 const defaultBootLimit = 2 * time.Minute
@@ -83,20 +90,24 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: o.Dir, cleanup: func() error { return nil }}
+	c := &Cluster{Dir: o.Dir, binary: binary, options: o, cleanup: func() error { return nil }, done: make(chan struct{})}
 	if c.Dir == "" {
 		if c.Dir, err = os.MkdirTemp("", "lab-controlplane-"); err != nil {
 			return nil, fmt.Errorf("make a directory for the control plane: %w", err)
 		}
 		c.cleanup = func() error { return os.RemoveAll(c.Dir) }
 	}
-	if err := c.boot(ctx, binary, o); err != nil {
+	if err := c.boot(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	c.Config.QPS = -1
 	return c, nil
 }
 
-func (c *Cluster) boot(ctx context.Context, binary string, o Options) error {
+func (c *Cluster) boot(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the control plane: %w", err)
 	}
@@ -109,23 +120,33 @@ func (c *Cluster) boot(ctx context.Context, binary string, o Options) error {
 		return err
 	}
 	defer closeAll(files) // the process has its own
-	if c.process, err = startProcess(binary, args, files, c.path("control-plane.log")); err != nil {
+	p, err := startProcess(c.binary, args, files, c.path("control-plane.log"))
+	if err != nil {
 		return err
 	}
+	c.follow(p)
 	limit := o.BootLimit
 	if limit == 0 {
 		limit = defaultBootLimit
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not ready after %s", limit))
 	defer cancel()
-	if err := c.process.waitForFile(ctx, ready); err != nil {
-		return err
-	}
-	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
-		return err
-	}
-	c.Config.QPS = -1
-	return nil
+	return p.waitForFile(ctx, ready)
+}
+
+// follow makes p the process, whose end is that of the control plane unless it is restarted.
+func (c *Cluster) follow(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.process = p
+	go func() {
+		<-p.done
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.process == p && !c.restarting {
+			close(c.done)
+		}
+	}()
 }
 
 // arguments are the flags of the process, and the files it inherits.
@@ -165,17 +186,26 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 }
 
 // PID is the process id of the control plane.
-func (c *Cluster) PID() int { return c.process.command.Process.Pid }
+func (c *Cluster) PID() int { return c.current().command.Process.Pid }
 
-// Done is closed when the process has ended, which it does not do by itself unless it fails.
-func (c *Cluster) Done() <-chan struct{} { return c.process.done }
+// current is the process that there is now; nil before the first.
+func (c *Cluster) current() *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process
+}
+
+// Done is closed when the process has ended, which it does not do by itself unless it fails. A restart is no end.
+func (c *Cluster) Done() <-chan struct{} { return c.done }
 
 // Stop kills the control plane, waits for its end, and removes the directory if it was a
 // temporary one. Further calls do nothing.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
-		if c.process != nil {
-			c.process.kill()
+		c.life.Lock()
+		defer c.life.Unlock()
+		if p := c.current(); p != nil {
+			p.kill()
 		}
 		if err := c.cleanup(); err != nil {
 			c.stopErr = fmt.Errorf("remove the directory of the control plane: %w", err)

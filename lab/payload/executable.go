@@ -18,7 +18,21 @@ type Executable struct {
 	File      string `json:"file"`      // "kubelet.exe"
 	Version   string `json:"version"`   // "v1.36.3"
 	Size      int    `json:"size"`      // of the whole file, so that a part of one is not taken for it
+	Defect    Defect `json:"defect,omitempty"`
 }
+
+// Defect is what is wrong with a program; "" for one that works. Only the kubelet has others than Exits.
+type Defect string
+
+// Defects.
+const (
+	// DefectExits ends the program with an error as soon as it is started.
+	DefectExits Defect = "exits"
+	// DefectUnhealthy leaves the program running, and its health endpoint says that it does not work.
+	DefectUnhealthy Defect = "unhealthy"
+	// DefectNotReady leaves the program healthy, and it says of its Node that it is not Ready.
+	DefectNotReady Defect = "not-ready"
+)
 
 // ReadExecutable tells what a file stands for. It is an error when it is no stand-in, or not a whole one.
 func ReadExecutable(content []byte) (Executable, error) {
@@ -67,7 +81,7 @@ func (e Executable) Content() []byte {
 func (e Executable) appendBlock(content []byte, block int) []byte {
 	seed := fmt.Sprintf("%s/%s/%d", e.Component, e.File, block)
 	if block%8 == 0 {
-		seed += "/" + e.Version
+		seed += "/" + e.Version + string(e.Defect)
 	}
 	start := len(content)
 	content = append(content, make([]byte, noiseBytes)...)

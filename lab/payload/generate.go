@@ -2,6 +2,7 @@ package payload
 
 import (
 	"bytes"
+	"cmp"
 	"debug/buildinfo"
 	"fmt"
 	"io"
@@ -27,6 +28,12 @@ type Options struct {
 	Versions map[string]string
 	// SizePercent scales the stand-ins' sizes. Zero: 100.
 	SizePercent int
+	// Defects are the components that do not work, and how.
+	Defects map[string]Defect
+	// AgentBytes is the size of a stand-in for the agent. Zero: 64 KiB.
+	AgentBytes int
+	// Earlier are payloads that hosts may have: patches are made from them.
+	Earlier []*payload.Payload
 	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated hosts.
 	Program []byte
 }
@@ -59,11 +66,13 @@ var components = []component{
 // Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for it too.
 // version is the operator's. Equal arguments give equal files.
 func Generate(directory, wicdExe, version string, options Options) (*payload.Payload, error) {
-	agent, err := agentSource(wicdExe, version)
+	agent, err := options.agent(wicdExe, version)
 	if err != nil {
 		return nil, fmt.Errorf("make the lab's payload: %w", err)
 	}
-	build := payload.Build{Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}}
+	build := payload.Build{
+		Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}, Earlier: options.Earlier,
+	}
 	for _, c := range components {
 		build.Components = append(build.Components, options.source(c))
 	}
@@ -81,7 +90,7 @@ func (o Options) source(c component) payload.Source {
 	source := payload.Source{Component: standIn(c.name, c.version)}
 	source.Platforms = c.platforms
 	for _, f := range c.files {
-		e := Executable{Component: c.name, File: f.name, Version: c.version, Size: f.size}
+		e := Executable{Component: c.name, File: f.name, Version: c.version, Size: f.size, Defect: o.Defects[c.name]}
 		if o.SizePercent > 0 {
 			e.Size = max(f.size*o.SizePercent/100, 4*kib)
 		}
@@ -106,10 +115,15 @@ func addFile(source *payload.Source, e Executable, program []byte) {
 	})
 }
 
-func agentSource(wicdExe, version string) (payload.Source, error) {
+// agent is the agent built for Windows, or a stand-in. A version of its own among Versions is for stand-ins alone.
+func (o Options) agent(wicdExe, version string) (payload.Source, error) {
 	if wicdExe == "" {
+		version = cmp.Or(o.Versions[payload.ComponentAgent], version)
 		source := payload.Source{Component: standIn(payload.ComponentAgent, version)}
-		addFile(&source, Executable{Component: payload.ComponentAgent, File: "wicd.exe", Version: version, Size: 64 * kib}, nil)
+		addFile(&source, Executable{
+			Component: payload.ComponentAgent, File: "wicd.exe", Version: version, Size: cmp.Or(o.AgentBytes, 64*kib),
+			Defect: o.Defects[payload.ComponentAgent],
+		}, nil)
 		return source, nil
 	}
 	info, err := buildinfo.ReadFile(wicdExe)

@@ -51,7 +51,9 @@ func (r *Rig) emptyCluster() error {
 	defer cancel()
 	inNamespace := client.InNamespace(r.Namespace())
 	var errs []error
-	for _, kind := range []client.Object{&v1alpha1.WindowsInstance{}, &corev1.Secret{}, &corev1.ConfigMap{}, &coordinationv1.Lease{}} {
+	for _, kind := range []client.Object{
+		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &corev1.Secret{}, &corev1.ConfigMap{}, &coordinationv1.Lease{},
+	} {
 		err := r.Client.DeleteAllOf(ctx, kind, inNamespace)
 		if !meta.IsNoMatchError(err) { // Nothing was installed.
 			errs = append(errs, err)

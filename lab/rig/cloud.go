@@ -33,6 +33,7 @@ type cloud struct {
 	last   int          // the number of the address that was given last
 	taken  map[int]bool // numbers of the addresses in use
 	linux  int          // how many Linux machines were made
+	ever   []*Host      // all Windows hosts that were ever made
 }
 
 var _ machineapi.Cloud = (*cloud)(nil)

@@ -30,6 +30,11 @@ func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Conf
 	if err != nil {
 		return nil, err
 	}
+	return r.InstallObjects(ctx, namespace, objects)
+}
+
+// InstallObjects applies the objects of an operator that comes another way than as deploy/. Its ServiceAccount must have the usual name.
+func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config, error) {
 	for _, object := range objects {
 		if err := r.install(ctx, object); err != nil {
 			return nil, fmt.Errorf("install the operator: %w", err)

@@ -100,7 +100,9 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 		if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		conditions, _, err := unstructured.NestedSlice(watched.Object, "status", "conditions")
+		// They are null before the API server has looked at it.
+		value, _, err := unstructured.NestedFieldNoCopy(watched.Object, "status", "conditions")
+		conditions, _ := value.([]any)
 		for _, condition := range conditions {
 			if c, ok := condition.(map[string]any); ok && c["type"] == "Established" && c["status"] == string(metav1.ConditionTrue) {
 				return true, nil

@@ -84,7 +84,7 @@ func (v *vm) liveWindows(ctx context.Context) error {
 	if err := r.bootHost(ctx, h); err != nil {
 		return err
 	}
-	v.set(func() { v.host, v.running = h, true })
+	v.set(func() { v.host, v.running, v.cloud.ever = h, true, append(v.cloud.ever, h) })
 	<-ctx.Done()
 	return nil
 }

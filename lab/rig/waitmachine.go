@@ -3,6 +3,7 @@ package rig
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	machinev1 "github.com/openshift/api/machine/v1beta1"
@@ -25,6 +26,30 @@ func (r *Rig) MachineHost(machine string) *Host {
 		}
 	}
 	return nil
+}
+
+// MachineHosts are all hosts that were ever made for Machines, oldest first. Of those that are gone, the journals can still be read.
+func (r *Rig) MachineHosts() []*Host {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	return slices.Clone(r.cloud.ever)
+}
+
+// MachineName is the name of the Machine that the host was made for, "" for one that somebody has brought.
+func (h *Host) MachineName() string {
+	if h.vm == nil {
+		return ""
+	}
+	return h.vm.spec.MachineName
+}
+
+// DestroyMachineHost deletes the virtual machine of a Machine in the cloud, behind the Machine API's back.
+func (r *Rig) DestroyMachineHost(ctx context.Context, machine string) error {
+	h := r.MachineHost(machine)
+	if h == nil {
+		return fmt.Errorf("destroy the virtual machine of %s: it has none that runs", machine)
+	}
+	return r.cloud.Delete(ctx, h.vm.spec.ID)
 }
 
 // MachineInstance is the instance of a Machine as the API server has it now; nil when there is none.

@@ -18,5 +18,6 @@ func (t *table) kubelet(ctx context.Context, p *node.Process, e payload.Executab
 	}
 	return kubelet.Run(ctx, kubelet.Options{
 		Process: p, Clock: t.Clock, Dial: t.Dial, Version: e.Version, Runtime: runtime, PodStopTime: t.PodStopTime,
+		Unhealthy: e.Defect == payload.DefectUnhealthy, NotReady: e.Defect == payload.DefectNotReady,
 	})
 }

@@ -118,6 +118,9 @@ func (t *table) program(e payload.Executable) (program, error) {
 		if slices.Equal(p.Args, []string{"--version"}) {
 			return printVersion(ctx, p, e)
 		}
+		if e.Defect == payload.DefectExits {
+			return fail(p, "%s %s: this release is defective", e.Component, e.Version)
+		}
 		return run(ctx, p, e)
 	}, nil
 }

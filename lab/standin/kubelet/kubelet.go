@@ -43,6 +43,8 @@ type Options struct {
 	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Zero: a second. A pod
 	// with the annotation of StopSecondsAnnotation takes as long as that says.
 	PodStopTime time.Duration
+	// Unhealthy makes the health endpoint say that the kubelet does not work, and NotReady makes it say that its Node is not Ready.
+	Unhealthy, NotReady bool
 }
 
 // StopSecondsAnnotation on a pod is how long its containers take to end, in seconds.
@@ -108,7 +110,7 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := k.Process.Machine.ServeLocal(k.config.healthzPort, http.HandlerFunc(healthz)); err != nil {
+	if err := k.Process.Machine.ServeLocal(k.config.healthzPort, http.HandlerFunc(k.healthz)); err != nil {
 		return fmt.Errorf("failed to start healthz server: %w", err)
 	}
 	for _, loop := range []func(context.Context){identity.watch, server.run, k.keepNode, k.keepLease, pods.run} {
@@ -122,7 +124,13 @@ func (k *kubelet) run(ctx context.Context) (err error) {
 	return nil
 }
 
-func healthz(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
+func (k *kubelet) healthz(w http.ResponseWriter, _ *http.Request) {
+	if k.Unhealthy {
+		http.Error(w, "[-]syncloop failed: reason withheld", http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprint(w, "ok")
+}
 
 func (k *kubelet) infof(format string, args ...any)  { k.logf('I', format, args...) }
 func (k *kubelet) errorf(format string, args ...any) { k.logf('E', format, args...) }

@@ -18,6 +18,7 @@ type observation struct {
 	runtime    host.RuntimeStatus
 	runtimeErr error
 	network    bool // the pod network is configured
+	broken     bool // the kubelet itself is defective
 }
 
 // node is the Node object that the kubelet registers.
@@ -115,6 +116,9 @@ func ready(seen observation) corev1.NodeCondition {
 	if !seen.network {
 		faults = append(faults, "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "+
 			"message:Network plugin returns error: cni plugin not initialized")
+	}
+	if seen.broken {
+		faults = append(faults, "PLEG is not healthy: pleg was last seen active 3m5s ago; threshold is 3m0s")
 	}
 	if len(faults) > 0 {
 		return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "[" + strings.Join(faults, ", ") + "]"}

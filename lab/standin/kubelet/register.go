@@ -72,6 +72,7 @@ func (k *kubelet) pause(ctx context.Context, d time.Duration) bool {
 
 func (k *kubelet) observe(ctx context.Context) observation {
 	var seen observation
+	seen.broken = k.NotReady
 	seen.runtime, seen.runtimeErr = k.Process.Host.Probes.ContainerRuntime(ctx, k.config.runtimeEndpoint)
 	entries, err := k.Process.Host.Files.ReadDir(ctx, cniConfigDirectory)
 	if err != nil {

@@ -35,7 +35,7 @@ func (k *kubelet) listen(ctx context.Context, serving *serving, pods *podTable) 
 	}
 	s := &server{k: k, pods: pods}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("GET /healthz", k.healthz)
 	mux.HandleFunc("GET /pods", s.listPods)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
 	s.http = &http.Server{

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+// Restart kills the control plane, all of it, and starts it again with the data and at the address that it had. Clients go on with the
+// configuration they have; their connections and watches break. It returns when the control plane is ready to be used.
+func (c *Cluster) Restart(ctx context.Context) error {
+	c.life.Lock()
+	defer c.life.Unlock()
+	p := c.current()
+	select {
+	case <-c.done:
+		return errors.New("restart the control plane: it has ended")
+	default:
+	}
+	server, err := url.Parse(c.Config.Host)
+	if err != nil {
+		return fmt.Errorf("restart the control plane: its address: %w", err)
+	}
+	o := c.options
+	o.Listen = server.Host
+	c.setRestarting(true)
+	p.kill()
+	if err := c.boot(ctx, o); err != nil {
+		if failed := c.current(); failed != p {
+			failed.kill()
+		}
+		close(c.done)
+		return fmt.Errorf("restart the control plane: %w", err)
+	}
+	c.setRestarting(false)
+	return nil
+}
+
+func (c *Cluster) setRestarting(restarting bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.restarting = restarting
+}

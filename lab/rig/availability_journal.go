@@ -1,0 +1,64 @@
+package rig
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+// serviceChange is a moment at which a host's kubelet or containerd began or ceased to run.
+type serviceChange struct {
+	at      time.Time
+	host    string // the key of hostKey
+	service string // "" for all
+	running bool
+}
+
+// hostKey is how a host is counted: as the Machine's, or by its own name.
+func hostKey(h *Host) string {
+	if machine := h.MachineName(); machine != "" {
+		return kindMachine + "/" + machine
+	}
+	return strings.ToLower(h.Options.Name)
+}
+
+// nodeServices are those without which a node runs no pods.
+var nodeServices = []string{"kubelet", "containerd"}
+
+// journals are the starts and ends of services on all hosts since the beginning, by time.
+func (a *Availability) journals() []serviceChange {
+	var all []serviceChange
+	for _, h := range append(a.rig.Hosts(), a.rig.MachineHosts()...) {
+		for _, entry := range h.Machine().Journal().Entries(nil) {
+			if entry.Time.Before(a.started) {
+				continue
+			}
+			if service, running, ok := serviceState(entry); ok {
+				all = append(all, serviceChange{entry.Time, hostKey(h), service, running})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y serviceChange) int { return x.at.Compare(y.at) })
+	return all
+}
+
+// serviceState reads from a journal's entry that a service of nodeServices, or the machine with all of them, starts or ends.
+func serviceState(entry fake.Entry) (service string, running, ok bool) {
+	if entry.Kind == fake.KindPower {
+		return "", false, entry.Detail == "power off"
+	}
+	if entry.Kind != fake.KindService {
+		return "", false, false
+	}
+	for _, service := range nodeServices {
+		switch {
+		case entry.Detail == service+" runs":
+			return service, true, true
+		case entry.Detail == "Stop "+service, strings.HasPrefix(entry.Detail, "crash "+service+","):
+			return service, false, true
+		}
+	}
+	return "", false, false
+}

@@ -1,0 +1,280 @@
+package rig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// AvailabilityReport tells how many nodes were unavailable.
+type AvailabilityReport struct {
+	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts together, and
+	// MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable while it is missing, not
+	// Ready, unschedulable, tainted as not proven, or its kubelet or containerd does not run.
+	MaxUnavailable int
+	MaxByPool      map[string]int
+	// MaxDisruptions is how many entries the WindowsDisruptionPolicy had at once.
+	MaxDisruptions int
+	// Ungated are the nodes that the operator made unschedulable, and Machines that were deleted, without an entry there at that moment.
+	Ungated []string
+	// MinHealthy is how many of the selected pods were Ready and not to end, at the worst moment; -1 when no pods are followed.
+	MinHealthy int
+	// Disturbed are the nodes that were unavailable, in the order in which they first were.
+	Disturbed []string
+	// Timeline is a line for each time the set of unavailable nodes, or the number of healthy pods, has changed.
+	Timeline []string
+	// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's history.
+	Lost int
+}
+
+// replay is the state of everything at one moment.
+type replay struct {
+	started  time.Time
+	except   map[string]bool
+	pods     bool
+	nodes    map[string]*corev1.Node
+	machines map[string]*machinev1.Machine
+	policy   []v1alpha1.Disruption
+	healthy  map[string]bool
+	stopped  map[string]map[string]bool // services by host key
+
+	sets      map[string]int // how many available Machines each MachineSet had at the beginning
+	hosts     []string       // bring-your-own nodes that were available at the beginning
+	was       string
+	report    AvailabilityReport
+	disturbed map[string]bool
+}
+
+// newReplay is how things were at the beginning.
+func (a *Availability) newReplay(initial []change) *replay {
+	r := &replay{
+		started: a.started, except: map[string]bool{}, pods: len(a.options.PodLabels) > 0, nodes: map[string]*corev1.Node{},
+		machines: map[string]*machinev1.Machine{}, healthy: map[string]bool{}, stopped: map[string]map[string]bool{},
+		sets: map[string]int{}, disturbed: map[string]bool{},
+	}
+	r.report.MaxByPool, r.report.MinHealthy = map[string]int{}, -1
+	for _, name := range a.options.Except {
+		r.except[name] = true
+	}
+	for _, c := range initial {
+		r.apply(c)
+	}
+	r.begin()
+	return r
+}
+
+// begin takes what is available as what should be.
+func (r *replay) begin() {
+	for _, machine := range r.machines {
+		if r.machineAvailable(machine) == "" && !r.except[machine.Name] {
+			r.sets[setOf(machine)]++
+		}
+	}
+	for _, node := range r.nodes {
+		_, brought := node.Labels[v1alpha1.LabelBYOH]
+		if brought && !r.except[node.Name] && r.nodeAvailable(node.Name, node.Name) == "" {
+			r.hosts = append(r.hosts, node.Name)
+		}
+	}
+	slices.Sort(r.hosts)
+	if r.pods {
+		r.report.MinHealthy = len(r.healthy)
+	}
+	r.look(r.started)
+}
+
+// run goes through all changes in their order.
+func (r *replay) run(changes []change, services []serviceChange) AvailabilityReport {
+	for _, c := range changes {
+		for len(services) > 0 && !services[0].at.After(c.at) {
+			r.serve(services[0])
+			services = services[1:]
+		}
+		r.gated(c)
+		r.apply(c)
+		r.look(c.at)
+	}
+	for _, s := range services {
+		r.serve(s)
+	}
+	return r.report
+}
+
+// apply makes a change of an object part of the state.
+func (r *replay) apply(c change) {
+	switch object := c.object.(type) {
+	case *corev1.Node:
+		r.nodes[object.Name] = object
+	case *machinev1.Machine:
+		r.machines[object.Name] = object
+	case *v1alpha1.WindowsDisruptionPolicy:
+		r.policy = object.Status.Disruptions
+		r.report.MaxDisruptions = max(r.report.MaxDisruptions, len(r.policy))
+	case *corev1.Pod:
+		if object.DeletionTimestamp == nil && podReady(object) {
+			r.healthy[c.name] = true
+		} else {
+			delete(r.healthy, c.name)
+		}
+	case nil:
+		_, name, _ := strings.Cut(c.name, "/")
+		switch c.kind {
+		case kindNode:
+			delete(r.nodes, name)
+		case kindMachine:
+			delete(r.machines, name)
+		case kindPolicy:
+			r.policy = nil
+		case kindPod:
+			delete(r.healthy, c.name)
+		}
+	}
+}
+
+// serve makes the start or end of a service part of the state.
+func (r *replay) serve(s serviceChange) {
+	services := nodeServices
+	if s.service != "" {
+		services = []string{s.service}
+	}
+	for _, service := range services {
+		if r.stopped[s.host] == nil {
+			r.stopped[s.host] = map[string]bool{}
+		}
+		if r.stopped[s.host][service] = true; s.running {
+			delete(r.stopped[s.host], service)
+		}
+	}
+	r.look(s.at)
+}
+
+// gated notes what the operator begins without having written it down.
+func (r *replay) gated(c change) {
+	switch object := c.object.(type) {
+	case *corev1.Node:
+		before := r.nodes[object.Name]
+		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) && !r.disrupts(func(d v1alpha1.Disruption) bool {
+			return d.Node == object.Name
+		}) {
+			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.moment(c.at))
+		}
+	case *machinev1.Machine:
+		before := r.machines[object.Name]
+		if object.DeletionTimestamp != nil && before != nil && before.DeletionTimestamp == nil && !r.except[object.Name] &&
+			!r.disrupts(func(d v1alpha1.Disruption) bool { return d.Machine == object.Name }) {
+			r.report.Ungated = append(r.report.Ungated, "Machine "+object.Name+" was deleted at "+r.moment(c.at))
+		}
+	}
+}
+
+func (r *replay) disrupts(which func(v1alpha1.Disruption) bool) bool {
+	return slices.ContainsFunc(r.policy, which)
+}
+
+// look counts what is unavailable now.
+func (r *replay) look(at time.Time) {
+	pools, reasons := map[string]int{}, []string{}
+	for _, name := range r.hosts {
+		if why := r.nodeAvailable(name, name); why != "" {
+			pools[""]++
+			reasons = append(reasons, name+" "+why)
+			r.disturb(name)
+		}
+	}
+	available := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(r.machines)) {
+		machine := r.machines[name]
+		if why := r.machineAvailable(machine); why == "" {
+			available[setOf(machine)]++
+		} else if !r.except[name] && r.sets[setOf(machine)] > 0 {
+			reasons = append(reasons, name+" "+why)
+			r.disturb(name)
+		}
+	}
+	for set, want := range r.sets {
+		pools[set] = max(0, want-available[set])
+	}
+	total := 0
+	for pool, n := range pools {
+		total += n
+		r.report.MaxByPool[pool] = max(r.report.MaxByPool[pool], n)
+	}
+	r.report.MaxUnavailable = max(r.report.MaxUnavailable, total)
+	line := fmt.Sprintf("%d unavailable: %s", total, strings.Join(reasons, "; "))
+	if r.pods {
+		r.report.MinHealthy = min(r.report.MinHealthy, len(r.healthy))
+		line += fmt.Sprintf("; %d pods healthy", len(r.healthy))
+	}
+	if line != r.was {
+		r.was = line
+		r.report.Timeline = append(r.report.Timeline, r.moment(at)+" "+line)
+	}
+}
+
+func (r *replay) disturb(name string) {
+	if !r.disturbed[name] {
+		r.disturbed[name] = true
+		r.report.Disturbed = append(r.report.Disturbed, name)
+	}
+}
+
+func (r *replay) moment(at time.Time) string {
+	return fmt.Sprintf("%7.3f s", at.Sub(r.started).Seconds())
+}
+
+// machineAvailable is "" for a Machine whose node takes pods, else why it does not.
+func (r *replay) machineAvailable(machine *machinev1.Machine) string {
+	switch {
+	case machine.DeletionTimestamp != nil:
+		return "is being deleted"
+	case machine.Status.NodeRef == nil:
+		return "has no node"
+	}
+	return r.nodeAvailable(machine.Status.NodeRef.Name, kindMachine+"/"+machine.Name)
+}
+
+// nodeAvailable is "" for a node that takes pods, else why it does not.
+func (r *replay) nodeAvailable(name, host string) string {
+	node := r.nodes[name]
+	if node == nil {
+		return "has no Node"
+	}
+	if services := slices.Sorted(maps.Keys(r.stopped[host])); len(services) > 0 {
+		return "is without " + strings.Join(services, " and ")
+	}
+	if cordonedByOperator(node) {
+		return "is cordoned by the operator"
+	}
+	if node.Spec.Unschedulable {
+		return "is unschedulable"
+	}
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady }) {
+		return "is not proven"
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+	return "is not Ready"
+}
+
+func cordonedByOperator(node *corev1.Node) bool {
+	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours && node.Spec.Unschedulable
+}
+
+func setOf(machine *machinev1.Machine) string { return machine.Labels[labelMachineSet] }
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
