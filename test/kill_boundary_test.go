@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -32,6 +33,7 @@ var (
 	digests      = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{12}\b`)
 	varying      = regexp.MustCompile(`\.partial-[0-9a-f]+|lock\.json\.\d+|kubelet-client-\d{4}[-0-9.]*\d`)
 	certificates = regexp.MustCompile(`(--certificate )[A-Za-z0-9_-]+`)
+	bootIDs      = regexp.MustCompile(`boot:[-0-9a-f]+`)
 	specs        = regexp.MustCompile(`spec-([0-9a-f]{12})`)
 )
 
@@ -40,6 +42,7 @@ func general(text string) string {
 	text = varying.ReplaceAllStringFunc(text, func(found string) string {
 		return strings.TrimRight(found, "0123456789abcdef-.") + "…"
 	})
+	text = bootIDs.ReplaceAllString(text, "boot:…")
 	return certificates.ReplaceAllString(digests.ReplaceAllString(text, "…"), "$1…")
 }
 
@@ -137,8 +140,11 @@ func (w *hostWatch) numberSpecs(text string) string {
 }
 
 // apiBoundaries are after a request that changed something in the API; none for reads, events and mere progress.
-func apiBoundaries(request *http.Request) []string {
+func apiBoundaries(request *http.Request, gate bool) []string {
 	kind := regexp.MustCompile(`/(windowsinstances|nodes|certificatesigningrequests)(/[^/]+)?(/[a-z]+)?$`).FindStringSubmatch(request.URL.Path)
+	if gate && request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path, "/"+v1alpha1.DisruptionPolicyName+"/status") {
+		return []string{"API: the gate's list"}
+	}
 	if request.Method == http.MethodGet || kind == nil {
 		return nil
 	}
@@ -170,8 +176,8 @@ func patched(request *http.Request) []string {
 		Metadata struct{ Annotations map[string]any }
 		Spec     map[string]any
 		Status   struct {
-			HostKey, NodeRef, SpecDigest any
-			Summary                      string
+			HostKey, NodeRef, SpecDigest, RequestedReboot, FailedChange any
+			Summary                                                     string
 		}
 	}
 	if json.Unmarshal(data, &patch) != nil {
@@ -190,6 +196,8 @@ func patched(request *http.Request) []string {
 	add("status.hostKey", patch.Status.HostKey != nil)
 	add("status.nodeRef", patch.Status.NodeRef != nil)
 	add("status.specDigest", patch.Status.SpecDigest != nil)
+	add("status.failedChange", patch.Status.FailedChange != nil)
+	add("status.requestedReboot", patch.Status.RequestedReboot != nil)
 	add("status.summary "+patch.Status.Summary, slices.Contains([]string{"Rebooting", "Ready"}, patch.Status.Summary))
 	return parts
 }

@@ -30,6 +30,9 @@ func (l *life) ended() bool {
 func (k *reaper) start() {
 	l := &life{over: make(chan struct{})}
 	o, err := k.rig.RunOperator(func(c *operator.Config) {
+		if k.release != nil {
+			rig.WithRelease(*k.release)(c)
+		}
 		c.RESTConfig = rest.CopyConfig(c.RESTConfig)
 		c.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortalAPI{k, l, next} })
 		dial := c.Dial
@@ -84,7 +87,7 @@ func (a *mortalAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
 		return response, err
 	}
-	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request)...) || a.life.ended() {
+	if !a.agentsOnly && a.stand(a.life, request.URL.Path, apiBoundaries(request, a.gate)...) || a.life.ended() {
 		_ = response.Body.Close() // nobody reads it
 		return nil, errStruck
 	}

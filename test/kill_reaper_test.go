@@ -22,6 +22,8 @@ type reaper struct {
 	*testing.T
 	rig        *rig.Rig
 	agentsOnly bool                  // verbs are killed, and the operator lives
+	gate       bool                  // what is written of disturbed nodes is a boundary too
+	release    *rig.Release          // of the operators from now on; nil: the rig's own
 	watches    map[string]*hostWatch // by what windows-instances lists the host as
 
 	mu       sync.Mutex

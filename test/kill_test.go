@@ -37,6 +37,7 @@ func killedAtAnyStep(t *testing.T, k *reaper, hosts int, atLeast fewest) {
 	for _, h := range r.Hosts() {
 		k.attach(r, h)
 	}
+	k.allAtOnce() // else they are given back one after the other
 	reference, group := r.Hosts()[0], r.Hosts()[1:]
 	c := &killCycle{reaper: k}
 	c.configuration = k.learn(func() {

@@ -30,11 +30,15 @@ func main() {
 		return
 	}
 	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set, "get": get, "state": state}
-	if len(os.Args) < 3 || verbs[os.Args[1]] == nil && os.Args[1] != "create" {
-		fail(fmt.Errorf("usage: administrator processes | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
+	if len(os.Args) < 3 || verbs[os.Args[1]] == nil && os.Args[1] != "create" && os.Args[1] != "list" {
+		fail(fmt.Errorf("usage: administrator processes | list SERVICE... | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
 	}
 	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT|windows.SC_MANAGER_CREATE_SERVICE)
 	fail(err)
+	if os.Args[1] == "list" {
+		fail(list(manager, os.Args[2:]))
+		return
+	}
 	name, err := windows.UTF16PtrFromString(os.Args[2])
 	fail(err)
 	if os.Args[1] == "create" {
@@ -123,26 +127,71 @@ func set(service windows.Handle, args []string) error {
 
 // get prints the command line.
 func get(service windows.Handle, _ []string) error {
+	line, err := commandLine(service)
+	if err == nil {
+		fmt.Println(line)
+	}
+	return err
+}
+
+func commandLine(service windows.Handle) (string, error) {
 	buffer := make([]byte, 8<<10)
 	config := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
 	var needed uint32
 	if err := windows.QueryServiceConfig(service, config, uint32(len(buffer)), &needed); err != nil {
-		return err
+		return "", err
 	}
-	fmt.Println(windows.UTF16PtrToString(config.BinaryPathName))
-	return nil
+	return windows.UTF16PtrToString(config.BinaryPathName), nil
 }
 
 // state prints the process of a running service, else nothing.
 func state(service windows.Handle, _ []string) error {
+	id, err := process(service)
+	if err == nil && id != 0 {
+		fmt.Println(id)
+	}
+	return err
+}
+
+// process is that of a running service, else 0.
+func process(service windows.Handle) (uint32, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
 	size := uint32(unsafe.Sizeof(status))
 	if err := windows.QueryServiceStatusEx(service, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), size, &needed); err != nil {
-		return err
+		return 0, err
 	}
-	if status.CurrentState == windows.SERVICE_RUNNING {
-		fmt.Println(status.ProcessId)
+	if status.CurrentState != windows.SERVICE_RUNNING {
+		return 0, nil
 	}
-	return nil
+	return status.ProcessId, nil
+}
+
+// list prints command lines and processes of services as a JSON object.
+func list(manager windows.Handle, names []string) error {
+	type state struct {
+		CommandLine string
+		Process     uint32
+	}
+	found := map[string]state{}
+	for _, name := range names {
+		text, err := windows.UTF16PtrFromString(name)
+		if err != nil {
+			return err
+		}
+		service, err := windows.OpenService(manager, text, windows.SERVICE_ALL_ACCESS)
+		if err != nil {
+			return fmt.Errorf("open service %s: %w", name, err)
+		}
+		line, err := commandLine(service)
+		if err != nil {
+			return fmt.Errorf("ask for service %s: %w", name, err)
+		}
+		id, err := process(service)
+		if err != nil {
+			return fmt.Errorf("ask for service %s: %w", name, err)
+		}
+		found[name] = state{line, id}
+	}
+	return json.NewEncoder(os.Stdout).Encode(found)
 }

@@ -1,0 +1,250 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// dayTwo is a fleet that is upgraded and restarted under kills.
+type dayTwo struct {
+	*reaper
+	next  rig.Release       // what the nodes are of in the end
+	names []string          // the hosts under kills
+	ended map[string]string // the boot id of a host that is to be restarted
+	// failed is when the change failed last of the node that is brought back.
+	failed metav1.Time
+	// done waits until what is done under kills is done.
+	done func(ctx context.Context, names ...string) error
+}
+
+// The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes over: each node is in
+// service in the end, with nothing that is held for it, and each host was restarted as often as was asked for.
+func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
+	k := newReaper(t)
+	k.gate = true
+	first, next, bad := threeReleases(t)
+	r := installed(t, rig.Options{
+		Hosts: rig.Hosts(1 + 8), Clock: fastClock(t, k.occupied), PayloadDir: first.PayloadDirectory, Version: first.Version,
+	})
+	t.Cleanup(k.end)
+	d := &dayTwo{reaper: k, next: next, ended: map[string]string{}}
+	d.done = d.inService
+	for _, h := range r.Hosts() {
+		k.attach(r, h)
+		d.names = append(d.names, h.Options.Name)
+	}
+	reference := d.names[0]
+	d.names = d.names[1:]
+
+	d.allAtOnce()
+	k.start()
+	list(t, r)
+	ready(t, r)
+	if err := k.life.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	d.pause(true)
+	k.release = &next
+	upgrade := k.learn(func() { d.await(reference) })
+	d.kills("upgrade", upgrade, 80, 0, func() { d.pause(false) })
+	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
+	d.kills("restart", restart, 15, 1, func() { d.askForRestart(d.names...) })
+
+	// Others do not follow a node that has failed: it is always the same that fails.
+	d.pause(true)
+	d.names = []string{reference}
+	k.release = &bad
+	d.done = d.inServiceAsBefore
+	rollBack := k.learn(func() { d.await(reference) })
+	maps.DeleteFunc(rollBack, func(label string, _ bool) bool {
+		return !strings.Contains(label, "rollback") && !strings.Contains(label, "failedChange")
+	})
+	d.kills("way back", rollBack, 12, 0, func() { d.retry(reference) })
+}
+
+// threeReleases are a release of the operator, the next with another kubelet, and one whose kubelet ends as soon as it is started.
+func threeReleases(t *testing.T) (first, next, bad rig.Release) {
+	t.Helper()
+	var earlier []*payload.Payload
+	releases := map[string]*rig.Release{"v1.36.3": &first, "v1.36.4": &next, "v1.37.0": &bad}
+	for i, kubelet := range slices.Sorted(maps.Keys(releases)) {
+		options := labpayload.Options{SizePercent: 10, Versions: map[string]string{"kubelet": kubelet}, Earlier: earlier}
+		if i == 2 {
+			options.Defects = map[string]labpayload.Defect{"kubelet": labpayload.DefectExits}
+		}
+		release := rig.Release{Version: fmt.Sprintf("12.0.%d", i), PayloadDirectory: t.TempDir()}
+		p, err := labpayload.Generate(release.PayloadDirectory, "", release.Version, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*releases[kubelet], earlier = release, append(earlier, p)
+	}
+	return first, next, bad
+}
+
+// allAtOnce has the gate let all nodes through, and give none up while it stands at a boundary.
+func (k *reaper) allAtOnce() {
+	k.Helper()
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	p.Spec.MaxUnavailable = ptr.To(intstr.FromString("100%"))
+	p.Spec.CanarySoak = &metav1.Duration{}
+	p.Spec.FailureDeadline = &metav1.Duration{Duration: 12 * time.Hour}
+	if err := k.rig.Client.Create(k.Context(), p); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// pause pauses the instances under kills, or lets them go on.
+func (d *dayTwo) pause(paused bool) {
+	d.Helper()
+	for _, name := range d.names {
+		instance, err := d.rig.Instance(d.Context(), name)
+		if err != nil {
+			d.Fatal(err)
+		}
+		after := instance.DeepCopy()
+		after.Spec.Paused = paused
+		if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(instance)); err != nil {
+			d.Fatal(err)
+		}
+	}
+}
+
+func (d *dayTwo) askForRestart(names ...string) {
+	d.Helper()
+	for _, name := range names {
+		d.ended[name] = d.rig.Host(name).Machine().BootID()
+		before := node(d.T, d.rig, name)
+		after := before.DeepCopy()
+		after.Annotations[v1alpha1.AnnotationRebootRequired] = "patches"
+		if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(before)); err != nil {
+			d.Fatal(err)
+		}
+	}
+}
+
+// kills has the work begun and done under kills at the boundaries, of which there are to be so many at least. Each host is to be restarted so
+// often by it.
+func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func()) {
+	d.Helper()
+	before := map[string]int{}
+	for _, name := range d.names {
+		before[name] = d.rig.Host(name).Machine().Journal().Count(fake.KindReboot)
+	}
+	d.use(table, false)
+	d.start()
+	begin()
+	d.runUntil(table, func(ctx context.Context) error { return d.done(ctx, d.names...) })
+	for _, name := range d.names {
+		if n := d.rig.Host(name).Machine().Journal().Count(fake.KindReboot) - before[name]; n != restarts {
+			d.Errorf("%s of host %s: it was restarted %d times, want %d", what, name, n, restarts)
+		}
+	}
+	if what == "way back" {
+		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told last.
+		maps.DeleteFunc(table, func(label string, used bool) bool { return !used && strings.Contains(label, "agent: rollback") })
+		atLeast -= 6
+	}
+	d.visited(what, table, atLeast)
+	d.use(nil, false)
+	if err := d.life.operator.Stop(); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// await is inService, for a node that nobody disturbs.
+func (d *dayTwo) await(names ...string) {
+	d.Helper()
+	ctx, cancel := context.WithTimeout(d.Context(), limit)
+	defer cancel()
+	if err := d.done(ctx, names...); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// retry has a change tried again that has failed.
+func (d *dayTwo) retry(name string) {
+	d.Helper()
+	instance, err := d.rig.Instance(d.Context(), name)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.failed = instance.Status.FailedChange.Time
+	after := instance.DeepCopy()
+	after.Annotations = map[string]string{v1alpha1.AnnotationRetry: "now"}
+	if err := d.rig.Client.Patch(d.Context(), after, client.MergeFrom(instance)); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// inServiceAsBefore waits until the node was brought back after its change has failed (again).
+func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
+	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
+		failed := i.Status.FailedChange
+		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) && i.Status.SpecDigest == failed.PreviousDigest
+	})
+	if err != nil {
+		return err
+	}
+	return d.takePods(ctx, names...)
+}
+
+// inService waits until nodes are of the next release and take pods, nothing more is asked of them, and nothing is held or noted for them.
+func (d *dayTwo) inService(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		h := d.rig.Host(name)
+		err := d.rig.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
+			return rig.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil && i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return d.takePods(ctx, names...)
+}
+
+// takePods waits until nodes take pods with the release that they are to be of, and nothing is held for them.
+func (d *dayTwo) takePods(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		h := d.rig.Host(name)
+		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, client.ObjectKey{Name: name}, n)
+			_, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]
+			_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+			return h.Machine().BootID() != d.ended[name] && !cordoned && !wanted && !n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationVersion] == d.next.Version, client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return d.rig.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &v1alpha1.WindowsDisruptionPolicy{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: d.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
+		for _, disruption := range p.Status.Disruptions {
+			for _, name := range names {
+				if disruption.Node == name {
+					return false, err
+				}
+			}
+		}
+		return true, err
+	})
+}

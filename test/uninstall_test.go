@@ -1,0 +1,332 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	machineSet     = "winworker"
+	otherNamespace = "windows-operator"
+)
+
+// ownCluster boots a lab with a control plane of its own, on a platform with Machines.
+func ownCluster(t *testing.T, hosts int) *rig.Rig {
+	t.Helper()
+	dir, err := madePayload()
+	must(t, err)
+	r, err := rig.New(t.Context(), rig.Options{
+		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: dir, Log: ctrl.Log,
+		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	return r
+}
+
+func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, holds); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and uninstalls it for good.
+// R-158, R-170 to R-177
+func TestUninstallingAndInstallingAgain(t *testing.T) {
+	r := ownCluster(t, 2)
+	m := newLifecycleManager(t, r)
+	before := objectsOf(t, r)
+	m.install(rig.Namespace)
+	running := m.run()
+	must(t, r.CreateMachineSet(t.Context(), machineSet, 1, rig.MachineSetOptions{}))
+	list(t, r)
+	allReady(t, r)
+	pod := runPod(t, r, "instance-1")
+
+	nodes := remember(t, r)
+	m.uninstall(rig.Namespace, running)
+	since := map[string]time.Time{}
+	for name := range nodes {
+		since[name] = renewed(t, r, name)
+	}
+	t.Run("the operator goes, with all its rights", func(t *testing.T) { // R-170, R-172
+		for _, object := range m.objects(rig.Namespace) {
+			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+			}
+		}
+	})
+	t.Run("its pods are not made again", func(t *testing.T) { podsStayAway(t, r) }) // R-173
+	t.Run("its namespace goes, whatever is in it", func(t *testing.T) {             // R-174
+		var instances v1alpha1.WindowsInstanceList
+		must(t, r.Client.List(t.Context(), &instances, client.InNamespace(rig.Namespace)))
+		if len(instances.Items) != 3 {
+			t.Errorf("there are %d instances, want one for each node", len(instances.Items))
+		}
+		must(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, v1alpha1.DisruptionPolicyName), &v1alpha1.WindowsDisruptionPolicy{}))
+		must(t, r.Client.Get(t.Context(), keyOf(rig.Namespace, "cloud-private-key"), &corev1.Secret{}))
+		deleteNamespace(t, r, rig.Namespace)
+	})
+	t.Run("nodes, services and pods go on", func(t *testing.T) { // R-177
+		nodes.goOn(t, r, since)
+		now := &corev1.Pod{}
+		must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), now))
+		if now.UID != pod.UID || now.Status.Phase != corev1.PodRunning {
+			t.Errorf("the pod is %s", now.Status.Phase)
+		}
+	})
+	t.Run("what is left is what the guide lists", func(t *testing.T) { // R-176
+		expectLeft(t, before, objectsOf(t, r), "With nodes left")
+	})
+
+	for _, namespace := range []string{otherNamespace, rig.Namespace} { // R-175
+		t.Run("installed again in namespace "+namespace+", it takes the nodes over as they are", func(t *testing.T) {
+			m := *m
+			m.T = t
+			m.install(namespace)
+			running = m.run()
+			list(t, r)
+			allReady(t, r)
+			nodes.areTheSame(t, r)
+			if namespace != rig.Namespace {
+				m.uninstall(namespace, running)
+				deleteNamespace(t, r, namespace)
+			}
+		})
+	}
+	t.Run("uninstalled after its hosts and Machines, it leaves nothing but what the guide lists", func(t *testing.T) { // R-171, R-176
+		m := *m
+		m.T = t
+		must(t, r.Client.Delete(t.Context(), pod))
+		set := &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}
+		must(t, r.Client.Delete(t.Context(), set))
+		must(t, r.DeleteInstances(t.Context()))
+		gone(t, r, "instance-1")
+		gone(t, r, "instance-2")
+		eventually(t, "the Machines are gone", func(ctx context.Context) (bool, error) {
+			machines, err := r.Machines(ctx, machineSet)
+			var instances v1alpha1.WindowsInstanceList
+			err = errors.Join(err, r.Client.List(ctx, &instances))
+			return len(machines)+len(instances.Items) == 0, err
+		})
+		m.uninstall(rig.Namespace, running)
+		deleteNamespace(t, r, rig.Namespace)
+		expectLeft(t, before, objectsOf(t, r), "After the nodes")
+	})
+	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) }) // R-158
+}
+
+// onlyVerbs checks that hosts were told nothing but the agent's verbs, and so never to update Windows.
+func onlyVerbs(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	verb := regexp.MustCompile(`^C:\\k\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|settle|reboot)( |$)`)
+	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
+		for _, e := range h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindExec }) {
+			if !verb.MatchString(e.Detail) {
+				t.Errorf("host %s was told: %s", h.Options.Name, e.Detail)
+			}
+		}
+	}
+}
+
+// allReady waits for the listed hosts and for the Machines.
+func allReady(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	ready(t, r)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	_, err := r.WaitMachinesReady(ctx, machineSet, 1)
+	must(t, err)
+}
+
+// windowsHosts are all hosts, by node name.
+func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
+	t.Helper()
+	hosts := map[string]*rig.Host{}
+	for _, h := range r.Hosts() {
+		hosts[strings.ToLower(h.Options.Name)] = h
+	}
+	machines, err := r.Machines(t.Context(), machineSet)
+	must(t, err)
+	for _, machine := range machines {
+		if machine.Status.NodeRef == nil {
+			t.Fatalf("Machine %s has no node", machine.Name)
+		}
+		hosts[machine.Status.NodeRef.Name] = r.MachineHost(machine.Name)
+	}
+	return hosts
+}
+
+// memory is how nodes and hosts were.
+type memory map[string]rememberedNode
+
+type rememberedNode struct {
+	uid      types.UID
+	bootID   string
+	services map[string]int // process IDs
+	entries  int            // of the host's journal
+}
+
+func remember(t *testing.T, r *rig.Rig) memory {
+	t.Helper()
+	m := memory{}
+	for name, h := range windowsHosts(t, r) {
+		m[name] = rememberedNode{
+			uid: node(t, r, name).UID, bootID: h.Machine().BootID(), services: servicesOf(t, h),
+			entries: len(h.Machine().Journal().Entries(nil)),
+		}
+	}
+	return m
+}
+
+// servicesOf are the running services of a node, with their processes.
+func servicesOf(t *testing.T, h *rig.Host) map[string]int {
+	t.Helper()
+	services, err := h.Machine().Host().Services.Query(t.Context())
+	must(t, err)
+	running := map[string]int{}
+	for _, service := range services {
+		if service.State == host.ServiceRunning && strings.HasPrefix(service.Description, "OpenShift managed") {
+			running[service.Name] = service.PID
+		}
+	}
+	if len(running) < 5 {
+		t.Errorf("%s runs only %v", h.Options.Name, running)
+	}
+	return running
+}
+
+func renewed(t *testing.T, r *rig.Rig, node string) time.Time {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	must(t, r.Client.Get(t.Context(), keyOf(corev1.NamespaceNodeLease, node), lease))
+	return lease.Spec.RenewTime.Time
+}
+
+// goOn waits until each node has renewed its lease some times since, and checks that it was left alone and is Ready.
+func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
+	t.Helper()
+	const some = 20 * time.Second // a kubelet renews it every 10 s
+	for name := range m {
+		eventually(t, "node "+name+" renews its lease", func(context.Context) (bool, error) {
+			return renewed(t, r, name).Sub(since[name]) >= some, nil
+		})
+		if !isReady(node(t, r, name)) {
+			t.Errorf("node %s is not Ready", name)
+		}
+	}
+	m.areTheSame(t, r)
+	for name, h := range windowsHosts(t, r) {
+		touched := slices.DeleteFunc(h.Machine().Journal().Entries(nil)[m[name].entries:], func(e fake.Entry) bool {
+			return !slices.Contains([]fake.Kind{fake.KindConnection, fake.KindExec, fake.KindService, fake.KindReboot}, e.Kind)
+		})
+		if len(touched) > 0 {
+			t.Errorf("something happened to host %s: %+v", name, touched)
+		}
+	}
+}
+
+// areTheSame checks that no node was made anew and no service or host restarted.
+func (m memory) areTheSame(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	hosts := windowsHosts(t, r)
+	if got, want := slices.Sorted(maps.Keys(hosts)), slices.Sorted(maps.Keys(m)); !slices.Equal(got, want) {
+		t.Fatalf("the nodes are %v, they were %v", got, want)
+	}
+	for name, was := range m {
+		h := hosts[name]
+		if now := node(t, r, name); now.UID != was.uid || now.Spec.Unschedulable {
+			t.Errorf("node %s is %s, unschedulable %t; it was %s", name, now.UID, now.Spec.Unschedulable, was.uid)
+		}
+		if now := servicesOf(t, h); !maps.Equal(now, was.services) {
+			t.Errorf("the services of %s run as %v, they were %v", name, now, was.services)
+		}
+		if h.Machine().BootID() != was.bootID {
+			t.Errorf("host %s was restarted", name)
+		}
+	}
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// runPod makes a pod on a node and waits until it runs.
+func runPod(t *testing.T, r *rig.Rig, node string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "workload"},
+		Spec: corev1.PodSpec{
+			NodeName: node, OS: &corev1.PodOS{Name: corev1.Windows},
+			Tolerations: []corev1.Toleration{{Key: v1alpha1.TaintWindows, Operator: corev1.TolerationOpExists}},
+			Containers:  []corev1.Container{{Name: "web", Image: "example.com/web"}},
+		},
+	}
+	must(t, r.Client.Create(t.Context(), pod))
+	eventually(t, "the pod runs", func(ctx context.Context) (bool, error) {
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return pod.Status.Phase == corev1.PodRunning, err
+	})
+	return pod
+}
+
+// podsStayAway deletes all pods of the operator's namespace as the guide says, and waits until none is left.
+func podsStayAway(t *testing.T, r *rig.Rig) {
+	t.Helper()
+	must(t, r.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(rig.Namespace)))
+	eventually(t, "there are no pods", func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := r.Client.List(ctx, &pods, client.InNamespace(rig.Namespace))
+		return len(pods.Items) == 0, err
+	})
+	for _, kind := range []string{"Deployment", "ReplicaSet", "DaemonSet", "StatefulSet"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind + "List"})
+		must(t, r.Client.List(t.Context(), list, client.InNamespace(rig.Namespace)))
+		if len(list.Items) > 0 {
+			t.Errorf("%s %s would make pods again", kind, list.Items[0].GetName())
+		}
+	}
+}
+
+// deleteNamespace deletes a namespace and waits until it is gone.
+func deleteNamespace(t *testing.T, r *rig.Rig, name string) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	must(t, r.Client.Delete(t.Context(), namespace))
+	eventually(t, "namespace "+name+" is gone", func(ctx context.Context) (bool, error) {
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}

@@ -1,0 +1,167 @@
+package upgrade
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// A release that does not work costs one node, for a while.
+func TestABadReleaseStopsAtTheFirstNode(t *testing.T) {
+	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	o := l.operate(initial)
+	l.must(l.ListHosts(t.Context()))
+	l.upgraded(initial, 3, limit)
+
+	for _, c := range []struct{ name, release, base string }{
+		{"whose kubelet ends at once", exits, initial},
+		{"whose kubelet is never healthy", unhealthy, initial},
+		{"whose Node is never Ready", notReady, initial},
+	} {
+		ok := t.Run("a release "+c.name, func(t *testing.T) {
+			l := l.in(t)
+			w := l.watch(nil)
+			before := map[string]int{}
+			for _, h := range l.Hosts() {
+				before[h.Options.Name] = services(h)
+			}
+			o = l.raise(o, c.release)
+			canary := l.failed(c.release)
+			l.policyBecomes("to say that it has stopped", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+				return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped) && p.Status.Failed == 1 && len(p.Status.Disruptions) == 0
+			})
+			for _, h := range l.Hosts() {
+				if name := h.Options.Name; name != canary {
+					l.says(name, v1alpha1.ConditionUpToDate, v1alpha1.ReasonCanaryFailed)
+				}
+			}
+			report := w.kept(1, 0)
+			if len(report.Disturbed) != 1 || report.Disturbed[0] != canary {
+				t.Errorf("disturbed were %v, and not %s alone", report.Disturbed, canary)
+			}
+			for _, h := range l.Hosts() {
+				node := l.nodeOf(h.Options.Name)
+				if !inService(node) || node.Annotations[v1alpha1.AnnotationVersion] != release(t, c.base).Version {
+					t.Errorf("node %s: Ready %t, unschedulable %t, taints %v, of version %s",
+						node.Name, nodeReady(node), node.Spec.Unschedulable, node.Spec.Taints, node.Annotations[v1alpha1.AnnotationVersion])
+				}
+				if node.Status.NodeInfo.KubeletVersion != "v1.36.3" {
+					t.Errorf("node %s runs kubelet %s", node.Name, node.Status.NodeInfo.KubeletVersion)
+				}
+				if n := services(h) - before[h.Options.Name]; h.Options.Name != canary && n > 0 {
+					t.Errorf("services of host %s were touched: %v", h.Options.Name, lastServices(h, n))
+				}
+			}
+			if t.Failed() {
+				t.Logf("what happened:\n%s", strings.Join(w.report().Timeline, "\n"))
+			}
+			l.alerted("wmco_upgrade_stopped")
+			l.still()
+		})
+		if !ok {
+			return
+		}
+	}
+	t.Run("the release that mends it goes through", func(t *testing.T) {
+		l := l.in(t)
+		w := l.watch(nil)
+		l.raise(o, mended)
+		l.upgraded(mended, 3, 2*time.Minute)
+		w.kept(1, 0)
+		for _, h := range l.Hosts() {
+			l.instanceBecomes(h.Options.Name, "to have no failed change", func(i *v1alpha1.WindowsInstance) bool {
+				return i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+			})
+		}
+		l.policyBecomes("to say that it goes on", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+			return !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped) && p.Status.Failed == 0 && p.Status.Updated == 3
+		})
+	})
+}
+
+// failed waits until the change of a node to a release has failed and was taken back, and returns the host's name.
+func (l lab) failed(name string) (canary string) {
+	l.Helper()
+	version := release(l.T, name).Version
+	l.anyInstance("to have failed with "+version, 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {
+		c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+		f := i.Status.FailedChange
+		if f == nil || f.Version != version || !f.RolledBack || c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonChangeFailed {
+			return false
+		}
+		canary = i.Status.NodeRef.Name
+		return meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionReady)
+	})
+	return canary
+}
+
+// alerted waits until a metric of the operator is not zero. Operators of other tests, in this process, write it as well.
+func (l lab) alerted(name string) {
+	l.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(limit); gauge(l.T, name) == 0; <-ticker.C {
+		if time.Now().After(deadline) {
+			l.Errorf("metric %s is 0", name)
+			return
+		}
+	}
+}
+
+// gauge is the value of a metric without labels.
+func gauge(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				sum += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// With replacement the first Machine is the canary: the others stay as they are.
+func TestABadReleaseReplacesOneMachine(t *testing.T) {
+	l := start(t, withMachines, rig.Options{LinuxNodes: 1, Clock: fastClock(t)})
+	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		p.FailureDeadline = &metav1.Duration{Duration: 5 * time.Minute}
+	})
+	o := l.operate(initial)
+	f := l.settle(1, 3, 3)
+	before, w := l.machines(), l.watch(f.workload)
+	o = l.raise(o, exits)
+	l.policyBecomes("to say that it has stopped", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
+		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStopped)
+	})
+	w.kept(1, 2)
+	kept := 0
+	for _, name := range l.machines() {
+		for _, old := range before {
+			if name == old {
+				kept++
+			}
+		}
+	}
+	if kept != 2 {
+		t.Errorf("%d of 3 Machines are still there, and 2 should be", kept)
+	}
+	t.Run("the release that mends it goes through", func(t *testing.T) {
+		l := l.in(t)
+		l.raise(o, mended)
+		l.upgraded(mended, 3, 2*time.Minute)
+		f.runs(3)
+		w.kept(1, 2)
+	})
+}

@@ -1,0 +1,119 @@
+package upgrade
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// kills is how often the operator is killed in one upgrade.
+const kills = 20
+
+// Whatever happens to operator and API server during an upgrade, the budget is kept, and the upgrade ends.
+//
+func TestTheBudgetIsKept(t *testing.T) {
+	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	o := l.operate(initial)
+	f := l.settle(2, 2, 5)
+
+	rounds := []struct {
+		name, release string
+		disturb       func(l lab, o *rig.Operator, release string) []*rig.Operator
+	}{
+		{"with an operator that is killed again and again", patch, lab.killed},
+		{"with two operators that fight for the lease", patch2, lab.rivals},
+		{"with two operators of which none knows of the other", mended, lab.twins},
+		{"with an API server that is restarted", patch, lab.restarted},
+		{"with watches that tell everything seconds late", patch2, lab.late},
+	}
+	running := []*rig.Operator{o}
+	for _, round := range rounds {
+		ok := t.Run(round.name, func(t *testing.T) {
+			l := l.in(t)
+			w := l.watch(f.workload)
+			for _, o := range running[1:] {
+				o.Kill()
+			}
+			running = round.disturb(l, running[0], round.release)
+			l.upgraded(round.release, f.nodes(), fleetLimit)
+			f.runs(5)
+			report := w.kept(1, 4)
+			if len(report.Disturbed) < f.nodes() {
+				t.Errorf("only %v were disturbed", report.Disturbed)
+			}
+		})
+		if !ok {
+			return
+		}
+	}
+}
+
+// killed kills the operator at random moments of the upgrade, and starts it again at once.
+func (l lab) killed(o *rig.Operator, name string) []*rig.Operator {
+	l.Helper()
+	seed := uint64(time.Now().UnixNano())
+	l.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	o = l.raise(o, name)
+	for range kills {
+		time.Sleep(200*time.Millisecond + time.Duration(random.Int64N(int64(2*time.Second)))) // a moment that nobody has chosen
+		o.Kill()
+		o = l.operate(name)
+	}
+	return []*rig.Operator{o}
+}
+
+// rivals runs two operators with leader election, and kills the leader in the middle.
+func (l lab) rivals(o *rig.Operator, name string) []*rig.Operator {
+	l.Helper()
+	l.must(o.Stop())
+	first := l.operate(name, elected, cacheOf(l, "first"))
+	second := l.operate(name, elected, cacheOf(l, "second"))
+	time.Sleep(5 * time.Second) // well into the upgrade
+	first.Kill()
+	return []*rig.Operator{second, l.operate(name, elected, cacheOf(l, "first"))}
+}
+
+// twins runs two operators that both believe to be the only one.
+func (l lab) twins(o *rig.Operator, name string) []*rig.Operator {
+	l.Helper()
+	l.must(o.Stop())
+	return []*rig.Operator{l.operate(name, cacheOf(l, "first")), l.operate(name, cacheOf(l, "second"))}
+}
+
+// restarted restarts the API server, with all that is behind it, during the upgrade.
+func (l lab) restarted(o *rig.Operator, name string) []*rig.Operator {
+	l.Helper()
+	o = l.raise(o, name)
+	for range 2 {
+		time.Sleep(4 * time.Second) // into the upgrade of a node
+		l.within(limit, func(ctx context.Context) error { return l.Cluster().Restart(ctx) })
+		select {
+		case <-o.Done(): // It may end when the API server is away: Kubernetes starts it again.
+			o = l.operate(name)
+		default:
+		}
+	}
+	return []*rig.Operator{o}
+}
+
+// late runs an operator whose caches are three seconds behind.
+func (l lab) late(o *rig.Operator, name string) []*rig.Operator {
+	l.Helper()
+	adjust, err := l.StaleWatches(3 * time.Second)
+	l.must(err)
+	l.must(o.Stop())
+	return []*rig.Operator{l.operate(name, adjust)}
+}
+
+func elected(c *operator.Config) { c.LeaderElection = true }
+
+// cacheOf gives an operator a cache folder of its own, as its pod has.
+func cacheOf(l lab, name string) func(*operator.Config) {
+	return func(c *operator.Config) { c.CacheDirectory = filepath.Join(l.Dir(), "cache-"+name) }
+}

@@ -1,0 +1,194 @@
+package upgrade
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/standin/kubelet"
+)
+
+// R-160, R-161
+func TestABudgetThatAllowsNothing(t *testing.T) {
+	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fastClock(t)})
+	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		p.DrainTimeout, p.FailureDeadline = &metav1.Duration{Duration: time.Minute}, &metav1.Duration{Duration: 8 * time.Minute}
+	})
+	o := l.operate(initial)
+	l.must(l.ListHosts(t.Context()))
+	l.upgraded(initial, 2, limit)
+	w := l.deploy(1, func(p *corev1.PodTemplateSpec) { p.Spec.NodeSelector[corev1.LabelHostname] = "instance-1" })
+	w.budget(1)
+	follow := l.watch(w)
+	l.raise(o, patch)
+
+	message := l.says("instance-1", v1alpha1.ConditionUpToDate, v1alpha1.ReasonDrainTimedOut)
+	if !strings.Contains(message, w.namespace+"/web-") || !strings.Contains(message, "PodDisruptionBudget") {
+		t.Errorf("the status names neither pod nor budget: %s", message)
+	}
+	if node := l.nodeOf("instance-1"); node.Spec.Unschedulable {
+		t.Error("the node takes no pods after its time to drain is over")
+	}
+	l.upgraded(patch, 1, limit, "instance-1")
+	follow.kept(1, 1)
+	t.Run("and then allows it", func(t *testing.T) { // It is tried again by itself.
+		l := l.in(t)
+		w.budget(0)
+		l.upgraded(patch, 2, limit)
+		follow.kept(1, 0)
+	})
+}
+
+// Pods of every kind leave a node as kubectl drain has them, and come back.
+// R-160, R-163, R-164, R-166
+func TestPodsLeaveANodeInTheirOwnTime(t *testing.T) {
+	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	o := l.operate(initial)
+	l.must(l.ListHosts(t.Context()))
+	l.upgraded(initial, 2, limit)
+	namespace := l.namespace()
+	l.podOn("instance-1", namespace, "scratch", func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: `C:\scratch`}}
+	})
+	const grace = 8 * time.Second
+	slow := l.podOn("instance-1", namespace, "slow", func(p *corev1.Pod) {
+		p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(20))
+		p.Annotations = map[string]string{kubelet.StopSecondsAnnotation: "8"}
+	})
+	daemons := l.daemonSet(namespace)
+	l.must(l.cordon("instance-2", true)) // a user's
+
+	o = l.raise(o, patch)
+	var asked, ended time.Time
+	l.eventually("the slow pod to be gone", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &corev1.Pod{}
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(slow), p); err != nil {
+			ended = time.Now()
+			return true, client.IgnoreNotFound(err)
+		}
+		if p.DeletionTimestamp != nil && asked.IsZero() {
+			asked = p.DeletionTimestamp.Add(-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
+			if got := ptr.Deref(p.DeletionGracePeriodSeconds, 0); got != 20 {
+				t.Errorf("the pod got %d seconds, and its own grace are 20", got)
+			}
+		}
+		return false, nil
+	})
+	if took := ended.Sub(asked); took < grace-time.Second {
+		t.Errorf("the pod was gone after %s, and takes %s", took, grace)
+	}
+	l.bothOfVersion(patch)
+	if !l.nodeOf("instance-2").Spec.Unschedulable {
+		t.Error("the node that a user had made unschedulable takes pods again")
+	}
+	if l.nodeOf("instance-1").Spec.Unschedulable {
+		t.Error("the other node takes no pods")
+	}
+	for _, pod := range l.podsOf(namespace, "daemon") {
+		if !daemons[pod.UID] {
+			t.Errorf("DaemonSet pod %s was made anew: it was evicted", pod.Name)
+		}
+	}
+	if len(l.podsOf(namespace, "")) != 2 {
+		t.Error("pods without a controller are still there")
+	}
+	l.must(o.Stop())
+}
+
+// bothOfVersion waits until two nodes are of a release and the gate is free, whether they take pods or not.
+func (l lab) bothOfVersion(name string) {
+	l.Helper()
+	version := release(l.T, name).Version
+	l.eventually("both nodes to be of version "+version, &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		all, err := windowsNodes(ctx, reader)
+		n := 0
+		for _, node := range all {
+			if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; node.Annotations[v1alpha1.AnnotationVersion] == version && !ours {
+				n++
+			}
+		}
+		return n == 2, err
+	})
+	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool { return len(p.Status.Disruptions) == 0 })
+}
+
+// cordon makes a node unschedulable, or schedulable, as kubectl cordon does.
+func (l lab) cordon(node string, unschedulable bool) error {
+	patch := `{"spec":{"unschedulable":null}}`
+	if unschedulable {
+		patch = `{"spec":{"unschedulable":true}}`
+	}
+	return l.Client.Patch(l.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch("application/merge-patch+json", []byte(patch)))
+}
+
+// daemonSet makes a DaemonSet, and returns the UIDs of its two pods once they run.
+func (l lab) daemonSet(namespace string) map[any]bool {
+	l.Helper()
+	labels := map[string]string{"app": "daemon"}
+	l.must(l.Client.Create(l.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "daemon"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()},
+		},
+	}))
+	uids := map[any]bool{}
+	l.eventually("the DaemonSet to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var pods corev1.PodList
+		err := reader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(labels))
+		clear(uids)
+		for i := range pods.Items {
+			if podReady(&pods.Items[i]) {
+				uids[pods.Items[i].UID] = true
+			}
+		}
+		return len(uids) == 2, err
+	})
+	return uids
+}
+
+// podsOf are the pods in a namespace of an app, or of all.
+func (l lab) podsOf(namespace, app string) []corev1.Pod {
+	l.Helper()
+	var pods corev1.PodList
+	options := []client.ListOption{client.InNamespace(namespace)}
+	if app != "" {
+		options = append(options, client.MatchingLabels{"app": app})
+	}
+	l.must(l.Client.List(l.Context(), &pods, options...))
+	return pods.Items
+}
+
+// R-162
+func TestAMachineThatIsNotToBeDrained(t *testing.T) {
+	l := start(t, withMachines, rig.Options{LinuxNodes: 1})
+	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
+	o := l.operate(initial)
+	l.must(l.CreateMachineSet(t.Context(), "windows-a", 1, rig.MachineSetOptions{}))
+	l.within(2*time.Minute, func(ctx context.Context) error {
+		_, err := l.WaitMachinesReady(ctx, "windows-a", 1)
+		return err
+	})
+	name := l.machines()[0]
+	machine, err := l.Machine(t.Context(), name)
+	l.must(err)
+	l.annotate(machine, v1alpha1.AnnotationExcludeDrain, "")
+	pod := l.podOn(l.machineNode(name), l.namespace(), "stays")
+	l.raise(o, patch)
+	l.upgraded(patch, 1, limit)
+	after := &corev1.Pod{}
+	l.must(l.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), after))
+	if after.UID != pod.UID || after.DeletionTimestamp != nil {
+		t.Error("the pod was evicted")
+	}
+}

@@ -1,0 +1,228 @@
+package upgrade
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// fleet are MachineSets and bring-your-own hosts with a workload.
+type fleet struct {
+	lab
+	sets     []string
+	replicas int
+	*workload
+}
+
+// nodes is how many there are.
+func (f fleet) nodes() int { return len(f.sets)*f.replicas + len(f.Hosts()) }
+
+// machines are the names of all Windows Machines.
+func (l lab) machines() (names []string) {
+	l.Helper()
+	machines, err := l.Machines(l.Context(), "")
+	l.must(err)
+	for _, machine := range machines {
+		names = append(names, machine.Name)
+	}
+	return names
+}
+
+// settle makes all of a fleet Ready with the initial release.
+func (l lab) settle(sets, replicas, pods int) fleet {
+	l.Helper()
+	f := fleet{lab: l, replicas: replicas}
+	l.must(l.ListHosts(l.Context()))
+	for i := range sets {
+		name := fmt.Sprintf("windows-%c", 'a'+i)
+		f.sets = append(f.sets, name)
+		l.must(l.CreateMachineSet(l.Context(), name, int32(replicas), rig.MachineSetOptions{}))
+	}
+	for _, set := range f.sets {
+		l.within(2*time.Minute, func(ctx context.Context) error {
+			_, err := l.WaitMachinesReady(ctx, set, replicas)
+			return err
+		})
+	}
+	l.upgraded(initial, f.nodes(), 2*time.Minute)
+	f.workload = l.deploy(pods)
+	return f
+}
+
+// A fleet of Machines and bring-your-own hosts goes through three releases.
+//
+func TestAFleetIsUpgraded(t *testing.T) {
+	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1})
+	o := l.operate(initial)
+	f := l.settle(3, 3, 12)
+	l.silent()
+
+	replaced := t.Run("by default Machines are replaced and hosts changed in place, one at a time", func(t *testing.T) {
+		l := l.in(t)
+		before, w := l.machines(), l.watch(f.workload)
+		warned := l.warnings()
+		o = l.raise(o, patch)
+		l.upgraded(patch, f.nodes(), fleetLimit)
+		f.runs(12)
+		w.kept(1, 11)
+		after := l.machines()
+		for _, name := range before {
+			if slices.Contains(after, name) {
+				t.Errorf("Machine %s was not replaced", name)
+			}
+		}
+		for _, h := range l.Hosts() {
+			if n := boots(h); n > 2 { // one, and one for the features
+				t.Errorf("host %s was started %d times", h.Options.Name, n)
+			}
+		}
+		if told := l.warnings()[len(warned):]; len(told) > 0 {
+			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(told, "\n"))
+		}
+		l.silent()
+	})
+	if !replaced {
+		return
+	}
+
+	t.Run("a release that changes nothing on hosts moves the annotations only", func(t *testing.T) {
+		l := l.in(t)
+		before, w := l.machines(), l.watch(f.workload)
+		done := map[*rig.Host]int{}
+		for _, h := range l.allHosts() {
+			done[h] = services(h)
+		}
+		connections := l.connections()
+		o = l.raise(o, unchanged)
+		l.upgraded(unchanged, f.nodes(), limit)
+		w.kept(0, 12)
+		if after := l.machines(); !slices.Equal(before, after) {
+			t.Errorf("Machines were %v, and are %v", before, after)
+		}
+		for h, n := range done {
+			if services(h) != n {
+				t.Errorf("host %s: services were touched", h.Options.Name)
+			}
+		}
+		if n := l.connections() - connections; n > 0 {
+			t.Errorf("hosts were contacted %d times", n)
+		}
+		l.silent()
+	})
+
+	t.Run("with the strategy InPlace no virtual machine is replaced, and only what differs travels", func(t *testing.T) {
+		l := l.in(t)
+		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
+		for _, name := range l.machines() {
+			l.within(limit, func(ctx context.Context) error {
+				return l.WaitForMachineInstance(ctx, name, "to be changed in place", func(i *v1alpha1.WindowsInstance) bool {
+					return i != nil && i.Spec.UpgradeStrategy == v1alpha1.UpgradeInPlace
+				})
+			})
+		}
+		before, w := l.machines(), l.watch(f.workload)
+		got := map[string]int64{}
+		for _, name := range before {
+			got[name] = received(l.MachineHost(name))
+		}
+		o = l.raise(o, patch2)
+		l.upgraded(patch2, f.nodes(), fleetLimit)
+		f.runs(12)
+		w.kept(1, 11)
+		if after := l.machines(); !slices.Equal(before, after) {
+			t.Errorf("Machines were %v, and are %v", before, after)
+		}
+		for name, whole := range got {
+			sent := received(l.MachineHost(name)) - whole
+			t.Logf("%s got %d bytes at first and %d for the patch release, %.1f %%", name, whole, sent, 100*float64(sent)/float64(whole))
+			if sent*10 > whole {
+				t.Errorf("the patch release has sent %d bytes to %s, more than a tenth of the %d of the first time", sent, name, whole)
+			}
+		}
+		l.silent()
+	})
+}
+
+// warnings are all Warning events of the operator.
+func (l lab) warnings() (told []string) {
+	l.Helper()
+	var events corev1.EventList
+	l.must(l.Client.List(l.Context(), &events))
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning && e.ReportingController == "windows-machine-config-operator" {
+			told = append(told, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message))
+		}
+	}
+	return told
+}
+
+// A virtual machine that is gone and a host that is off neither hold up an upgrade nor fail it.
+//
+func TestDeadHostsBlockNothing(t *testing.T) {
+	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
+	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		p.UpgradeStrategy, p.FailureDeadline = v1alpha1.UpgradeInPlace, &metav1.Duration{Duration: 2 * time.Minute}
+	})
+	o := l.operate(initial)
+	f := l.settle(1, 2, 3)
+	dead, gone := l.Host("instance-1"), l.machines()[0]
+	w := l.watch(nil, "instance-1", gone)
+
+	dead.Machine().PowerOff()
+	l.must(l.DestroyMachineHost(t.Context(), gone))
+	goneNode := l.machineNode(gone)
+	warned := len(l.warnings())
+	o = l.raise(o, patch)
+	l.upgraded(patch, f.nodes()-2, fleetLimit, "instance-1", goneNode)
+	w.kept(1, 0)
+	for _, warning := range l.warnings()[warned:] {
+		if strings.Contains(warning, v1alpha1.ReasonBudgetSpent) || strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {
+			t.Errorf("a host that merely waits raises a warning: %s", warning)
+		}
+	}
+	t.Run("the host that was off is upgraded when it is back", func(t *testing.T) {
+		l := l.in(t)
+		l.must(dead.Machine().Boot(t.Context()))
+		l.upgraded(patch, f.nodes()-1, 2*time.Minute, goneNode)
+		l.must(o.Stop())
+	})
+}
+
+// machineNode is the name of the Node of a Machine.
+func (l lab) machineNode(name string) string {
+	l.Helper()
+	machine, err := l.Machine(l.Context(), name)
+	l.must(err)
+	if machine == nil || machine.Status.NodeRef == nil {
+		l.Fatalf("Machine %s has no node", name)
+	}
+	return machine.Status.NodeRef.Name
+}
+
+// podOn makes a pod on a node, and waits until it runs. change may change it.
+func (l lab) podOn(node, namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	l.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: podSpec()}
+	pod.Spec.NodeName = node
+	for _, apply := range change {
+		apply(pod)
+	}
+	l.must(l.Client.Create(l.Context(), pod))
+	l.eventually("pod "+name+" to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &corev1.Pod{}
+		err := reader.Get(ctx, client.ObjectKeyFromObject(pod), p)
+		return err == nil && podReady(p), client.IgnoreNotFound(err)
+	})
+	return pod
+}

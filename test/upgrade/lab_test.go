@@ -1,0 +1,314 @@
+// Package upgrade proves end to end what the operator promises for nodes in service: that they are upgraded, restarted and drained one after
+// the other, within the budget of the WindowsDisruptionPolicy whatever happens to the operator meanwhile. It runs on the real control plane
+// with the rights that deploy/ gives; Windows hosts are simulated, and workloads run in name.
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Platforms of the two control planes that tests share: one with Machines, one without.
+const (
+	withMachines    = "AWS"
+	withoutMachines = "None"
+)
+
+// platform is a control plane. Tests on different ones run at the same time.
+type platform struct {
+	*clustertest.Shared
+	used sync.Mutex
+}
+
+var platforms = map[string]*platform{}
+
+func init() {
+	for _, name := range []string{withMachines, withoutMachines} {
+		platforms[name] = &platform{Shared: clustertest.New(cluster.Options{
+			Profile: cluster.OpenShift, Platform: name, APIIntURL: "https://127.0.0.1", Audit: true,
+		})}
+	}
+}
+
+func TestMain(m *testing.M) {
+	logTo(os.Getenv("OPERATOR_LOG"))
+	code := m.Run()
+	for _, p := range platforms {
+		code = max(code, p.Stop())
+	}
+	if made, _ := releases(); made != nil {
+		_ = os.RemoveAll(made.dir)
+	}
+	os.Exit(code)
+}
+
+// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
+func logTo(path string) {
+	if path == "" {
+		ctrl.SetLogger(logr.Discard())
+		return
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
+}
+
+// limit is how long a test waits for what takes some seconds, on a busy machine; a fleet takes fleetLimit.
+const (
+	limit      = 2 * time.Minute
+	fleetLimit = 6 * time.Minute
+)
+
+// lab is a rig with its test.
+type lab struct {
+	*testing.T
+	*rig.Rig
+}
+
+// start boots a lab on the control plane of a platform, which it has for itself, and installs the operator with its key.
+func start(t *testing.T, name string, options rig.Options) lab {
+	t.Helper()
+	t.Parallel()
+	p := platforms[name]
+	p.used.Lock()
+	t.Cleanup(p.used.Unlock)
+	first := release(t, initial)
+	options.Cluster, options.PayloadDir, options.Version, options.Log = p.Cluster(t), first.PayloadDirectory, first.Version, ctrl.Log.WithName(t.Name())
+	options.MachineAPI = name == withMachines
+	r, err := rig.New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lab{t, r}
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.explain()
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	_, err = r.InstallOperator(t.Context(), "")
+	l.must(errors.Join(err, r.CreateKey(t.Context())))
+	return l
+}
+
+// in is the lab for a part of the test.
+func (l lab) in(t *testing.T) lab { return lab{t, l.Rig} }
+
+// must ends the test when something that is not its subject fails.
+func (l lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// within runs a wait that must end in time.
+func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	l.must(wait(ctx))
+}
+
+// eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader client.Reader) (bool, error)) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
+}
+
+// operate starts an operator of a release.
+func (l lab) operate(name string, adjust ...func(*operator.Config)) *rig.Operator {
+	l.Helper()
+	o, err := l.RunOperator(append([]func(*operator.Config){rig.WithRelease(release(l.T, name).Release)}, adjust...)...)
+	l.must(err)
+	return o
+}
+
+// raise ends an operator and starts one of another release, as OLM does.
+func (l lab) raise(o *rig.Operator, name string) *rig.Operator {
+	l.Helper()
+	l.must(o.Stop())
+	return l.operate(name)
+}
+
+// policy changes the spec of the WindowsDisruptionPolicy, which is made if need be.
+func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
+	l.Helper()
+	for {
+		p := l.disruptions()
+		made := p.ResourceVersion != ""
+		change(&p.Spec)
+		var err error
+		if made {
+			err = l.Client.Update(l.Context(), p)
+		} else {
+			err = l.Client.Create(l.Context(), p)
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			l.must(err)
+			return
+		}
+	}
+}
+
+// disruptions is the WindowsDisruptionPolicy as it is now, or a new one.
+func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
+	l.Helper()
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	err := l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p)
+	l.must(client.IgnoreNotFound(err))
+	return p
+}
+
+// policyBecomes waits until the WindowsDisruptionPolicy is as wanted.
+func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisruptionPolicy) bool) {
+	l.Helper()
+	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
+	l.eventually("the policy "+what, &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &v1alpha1.WindowsDisruptionPolicy{}
+		err := reader.Get(ctx, key, p)
+		return err == nil && condition(p), client.IgnoreNotFound(err)
+	})
+}
+
+// nodeOf is the Node of a host as it is now.
+func (l lab) nodeOf(host string) *corev1.Node {
+	l.Helper()
+	node := &corev1.Node{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: host}, node))
+	return node
+}
+
+// windowsNodes are those that a reader has.
+func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, error) {
+	var nodes corev1.NodeList
+	err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
+	return nodes.Items, err
+}
+
+// upgraded waits until so many Windows nodes, all but those excepted, are in service with a release, and nothing is disturbed any more.
+func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...string) {
+	l.Helper()
+	want := release(l.T, name)
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitFor(ctx, fmt.Sprintf("%d nodes to be of version %s", nodes, want.Version), &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			all, err := windowsNodes(ctx, reader)
+			n := 0
+			for i := range all {
+				if slices.Contains(except, all[i].Name) {
+					continue
+				}
+				n++
+				if all[i].Annotations[v1alpha1.AnnotationVersion] != want.Version || !inService(&all[i]) ||
+					all[i].Status.NodeInfo.KubeletVersion != want.kubelet {
+					return false, err
+				}
+			}
+			return n == nodes, err
+		})
+	})
+	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool { return len(p.Status.Disruptions) == 0 })
+}
+
+// inService tells whether a node takes pods.
+func inService(node *corev1.Node) bool {
+	return nodeReady(node) && !node.Spec.Unschedulable &&
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
+}
+
+func nodeReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// instanceBecomes waits until the instance of a host, by computer name, is as wanted.
+func (l lab) instanceBecomes(host, what string, condition func(*v1alpha1.WindowsInstance) bool) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitForInstance(ctx, l.Host(host), what, func(i *v1alpha1.WindowsInstance) bool { return i != nil && condition(i) })
+	})
+}
+
+// says waits until a condition of a host's instance is False for a reason, and returns its message.
+func (l lab) says(host, condition, reason string) (message string) {
+	l.Helper()
+	l.instanceBecomes(host, "to say "+condition+"="+reason, func(i *v1alpha1.WindowsInstance) bool {
+		c := meta.FindStatusCondition(i.Status.Conditions, condition)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason {
+			return false
+		}
+		message = c.Message
+		return true
+	})
+	return message
+}
+
+// annotate sets an annotation, as kubectl annotate does.
+func (l lab) annotate(object client.Object, name, value string) {
+	l.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
+	l.must(l.Client.Patch(l.Context(), object, patch))
+}
+
+// explain logs how far everything is, when the test has failed.
+func (l lab) explain() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var instances v1alpha1.WindowsInstanceList
+	if err := l.Client.List(ctx, &instances); err != nil {
+		l.Log(err)
+	}
+	var b strings.Builder
+	for i := range instances.Items {
+		b.WriteString(rig.Explain(&instances.Items[i]))
+	}
+	p := &v1alpha1.WindowsDisruptionPolicy{}
+	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p); err != nil {
+		l.Log(err)
+	}
+	l.Logf("the instances:\n%s\nthe policy's status: %+v", b.String(), p.Status)
+}
+
+// anyInstance waits until some instance is as wanted.
+func (l lab) anyInstance(what string, limit time.Duration, condition func(*v1alpha1.WindowsInstance) bool) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitFor(ctx, "an instance "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list v1alpha1.WindowsInstanceList
+			err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
+			for i := range list.Items {
+				if condition(&list.Items[i]) {
+					return true, err
+				}
+			}
+			return false, err
+		})
+	})
+}

@@ -1,0 +1,88 @@
+package upgrade
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/payload"
+	labpayload "github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Releases of the operator, after each other.
+const (
+	initial   = "initial"
+	patch     = "patch"     // a patch release: another kubelet and another agent, with few bytes changed
+	unchanged = "unchanged" // another version of the operator, and nothing else
+	patch2    = "patch2"    // the next patch release
+	exits     = "exits"     // its kubelet ends as soon as it is started
+	unhealthy = "unhealthy" // its kubelet runs and never says that it is healthy
+	notReady  = "not-ready" // its kubelet is healthy, and its Node is not Ready
+	mended    = "mended"    // the release after those
+)
+
+// sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is that of the real one: 10 of 308 MB.
+const (
+	sizePercent = 40
+	agentBytes  = 18200 << 10 * sizePercent / 100 / 30
+)
+
+// madeReleases are all releases, in a directory.
+type madeReleases struct {
+	dir    string
+	byName map[string]madeRelease
+}
+
+type madeRelease struct {
+	rig.Release
+	kubelet string
+}
+
+// releases makes all releases, once for all tests.
+var releases = sync.OnceValues(func() (*madeReleases, error) {
+	dir, err := os.MkdirTemp("", "wmco-test-releases-")
+	if err != nil {
+		return nil, err
+	}
+	made := &madeReleases{dir: dir, byName: map[string]madeRelease{}}
+	var earlier []*payload.Payload
+	for _, r := range []struct {
+		name, version, kubelet, agent string
+		defect                        labpayload.Defect
+	}{
+		{name: initial, version: "12.0.0", kubelet: "v1.36.3", agent: "12.0.0"},
+		{name: patch, version: "12.0.1", kubelet: "v1.36.4", agent: "12.0.1"},
+		{name: unchanged, version: "12.0.2", kubelet: "v1.36.4", agent: "12.0.1"},
+		{name: patch2, version: "12.0.3", kubelet: "v1.36.5", agent: "12.0.3"},
+		{name: exits, version: "12.1.0", kubelet: "v1.37.0", agent: "12.0.3", defect: labpayload.DefectExits},
+		{name: unhealthy, version: "12.1.1", kubelet: "v1.37.1", agent: "12.0.3", defect: labpayload.DefectUnhealthy},
+		{name: notReady, version: "12.1.2", kubelet: "v1.37.2", agent: "12.0.3", defect: labpayload.DefectNotReady},
+		{name: mended, version: "12.1.3", kubelet: "v1.37.3", agent: "12.0.3"},
+	} {
+		release := rig.Release{Version: r.version, PayloadDirectory: filepath.Join(dir, r.name)}
+		p, err := labpayload.Generate(release.PayloadDirectory, "", r.version, labpayload.Options{
+			SizePercent: sizePercent, AgentBytes: agentBytes, Earlier: earlier,
+			Versions: map[string]string{"kubelet": r.kubelet, payload.ComponentAgent: r.agent},
+			Defects:  map[string]labpayload.Defect{"kubelet": r.defect},
+		})
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		earlier = append(earlier, p)
+		made.byName[r.name] = madeRelease{release, r.kubelet}
+	}
+	return made, nil
+})
+
+// release is a release by its name.
+func release(t *testing.T, name string) madeRelease {
+	t.Helper()
+	made, err := releases()
+	if err != nil {
+		t.Fatalf("make the releases: %v", err)
+	}
+	return made.byName[name]
+}

@@ -1,0 +1,122 @@
+package upgrade
+
+import (
+	"context"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+)
+
+// workload is a Deployment on Windows nodes with a PodDisruptionBudget, in a namespace of its own.
+type workload struct {
+	lab
+	namespace string
+}
+
+func (w *workload) labels() map[string]string { return map[string]string{"app": "web"} }
+
+// podSpec is that of a pod as users write it for Windows nodes.
+func podSpec() corev1.PodSpec {
+	return corev1.PodSpec{
+		NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows"},
+		Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+		TerminationGracePeriodSeconds: ptr.To[int64](5),
+		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+	}
+}
+
+// namespace makes a namespace that pods may be made in. It goes with the test.
+func (l lab) namespace() string {
+	l.Helper()
+	name := clustertest.Namespace(l.T, l.Cluster())
+	clients, err := kubernetes.NewForConfig(l.Config)
+	l.must(err)
+	l.Cleanup(func() { // Nobody is left who would end the pods.
+		for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}} {
+			_ = l.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(name))
+		}
+		options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+		_ = clients.CoreV1().Pods(name).DeleteCollection(context.Background(), options, metav1.ListOptions{})
+	})
+	l.eventually("namespace "+name+" to have its service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		err := reader.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	return name
+}
+
+// deploy makes a Deployment whose budget lets one pod be away, and waits until all of its pods run. change may change the pods.
+func (l lab) deploy(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
+	l.Helper()
+	w := &workload{lab: l, namespace: l.namespace()}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: podSpec()}
+	for _, apply := range change {
+		apply(&template)
+	}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: w.labels()}, Template: template,
+		},
+	}
+	l.must(l.Client.Create(l.Context(), deployment))
+	w.budget(replicas - 1)
+	w.runs(replicas)
+	return w
+}
+
+// budget makes the PodDisruptionBudget want so many pods, or makes it.
+func (w *workload) budget(minAvailable int) {
+	w.Helper()
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}
+	spec := policyv1.PodDisruptionBudgetSpec{
+		MinAvailable: ptr.To(intstr.FromInt32(int32(minAvailable))), Selector: &metav1.LabelSelector{MatchLabels: w.labels()},
+	}
+	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(budget), budget)
+	w.must(client.IgnoreNotFound(err))
+	if err == nil {
+		before := budget.DeepCopy()
+		budget.Spec = spec
+		w.must(w.Client.Patch(w.Context(), budget, client.MergeFrom(before)))
+		return
+	}
+	budget.Spec = spec
+	w.must(w.Client.Create(w.Context(), budget))
+}
+
+// runs waits until so many pods are Ready and not to end, and returns the nodes that they run on, with how many each has.
+func (w *workload) runs(replicas int) (nodes map[string]int) {
+	w.Helper()
+	w.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var pods corev1.PodList
+		err := reader.List(ctx, &pods, client.InNamespace(w.namespace), client.MatchingLabels(w.labels()))
+		nodes = map[string]int{}
+		n := 0
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.DeletionTimestamp == nil && podReady(pod) {
+				n++
+				nodes[pod.Spec.NodeName]++
+			}
+		}
+		return n == replicas, err
+	})
+	return maps.Clone(nodes)
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

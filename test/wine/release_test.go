@@ -1,0 +1,178 @@
+package wine_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	nodepayload "github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// initialVersion is that of the operator with which hosts become nodes.
+const initialVersion = "1.0.0-lab"
+
+// release is a version of the operator with its payload.
+type release struct {
+	rig.Release
+	payload *nodepayload.Payload
+}
+
+// releaseIn is the release whose payload is in a folder.
+func releaseIn(t *testing.T, version, dir string) release {
+	t.Helper()
+	p, err := nodepayload.Load(dir)
+	must(t, err)
+	return release{rig.Release{Version: version, PayloadDirectory: dir}, p}
+}
+
+// makeRelease makes a release with another agent and another kubelet, and with patches from earlier ones.
+func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, earlier ...release) release {
+	t.Helper()
+	options := payloadOptions
+	options.Versions = map[string]string{nodespec.ServiceKubelet: kubelet}
+	options.Defects = map[string]payload.Defect{nodespec.ServiceKubelet: defect}
+	for _, r := range earlier {
+		options.Earlier = append(options.Earlier, r.payload)
+	}
+	return releaseIn(t, version, payloadOf(t, version, options))
+}
+
+// kubelet is the version of the release's kubelet.
+func (r release) kubelet() string {
+	c, _ := r.payload.Manifest().Component(nodespec.ServiceKubelet)
+	return c.Version
+}
+
+// raise ends an operator and starts one of another release, as OLM does.
+func (l *lab) raise(o *rig.Operator, to release) *rig.Operator {
+	l.Helper()
+	must(l.T, o.Stop())
+	next, err := l.RunOperator(rig.WithRelease(to.Release))
+	must(l.T, err)
+	return next
+}
+
+// isOf checks that a host has the programs of a release and of no other, but for the agent, under the names that are documented, and
+// runs them.
+func (l *lab) isOf(h *wine.Host, want release) {
+	l.Helper()
+	agent, err := want.payload.Agent()
+	must(l.T, err)
+	spec := specOf(l.T, h)
+	kubelet := slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool { return r.Component == nodespec.ServiceKubelet })
+	if spec.Version != want.Version || kubelet < 0 || spec.Releases[kubelet].Version != want.kubelet() {
+		l.Fatalf("%s is held to a spec of version %s with %+v", h.Name(), spec.Version, spec.Releases)
+	}
+	var folders []string
+	for _, r := range spec.Releases {
+		folders = append(folders, r.Directory)
+	}
+	slices.Sort(folders)
+	if found := list(l.T, h, nodespec.ReleasesRoot); !slices.Equal(found, folders) {
+		l.Errorf("%s has the releases\n%q, want\n%q", h.Name(), found, folders)
+	}
+	if exists(l.T, h, nodespec.FallbackPath) {
+		l.Errorf("%s has still a way back", h.Name())
+	}
+	l.linked(h, spec)
+	l.runs(h, spec, nodespec.AgentPath(agent.SHA256))
+}
+
+// linked checks the documented names of programs.
+func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
+	l.Helper()
+	for _, link := range spec.Links {
+		path, err := h.Path(link.Path)
+		must(l.T, err)
+		target, err := os.Readlink(path)
+		if err != nil || !strings.HasSuffix(target, strings.ReplaceAll(strings.TrimPrefix(link.Target, `C:`), `\`, "/")) || !exists(l.T, h, link.Target) {
+			l.Errorf("%s on %s leads to %s (%v), want %s", link.Path, h.Name(), target, err, link.Target)
+		}
+	}
+	kubelet := spec.Releases[slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool { return r.Component == nodespec.ServiceKubelet })]
+	result, err := h.Exec(l.Context(), nodespec.Root+`\kubelet.exe --version`)
+	must(l.T, err)
+	if !strings.Contains(result.Stdout, kubelet.Version) {
+		l.Errorf("the documented kubelet of %s says %q (%s), want %s", h.Name(), result.Stdout, result.Stderr, kubelet.Version)
+	}
+}
+
+// runs checks that the services run programs of the spec's releases, and the agent of the release.
+func (l *lab) runs(h *wine.Host, spec nodespec.NodeSpec, agent string) {
+	l.Helper()
+	programs := []string{agent}
+	for _, r := range spec.Releases {
+		for _, file := range r.Files {
+			programs = append(programs, r.Path(file))
+		}
+	}
+	for name, s := range servicesOf(l.T, h, spec) {
+		line := strings.TrimPrefix(s.CommandLine, `"`)
+		if s.Process == 0 || !slices.ContainsFunc(programs, func(program string) bool { return strings.HasPrefix(line, program) }) {
+			l.Errorf("service %s of %s has process %d of %s", name, h.Name(), s.Process, s.CommandLine)
+		}
+	}
+}
+
+// service is how the service control manager has it. Process is 0 unless it runs.
+type service struct {
+	CommandLine string
+	Process     int
+}
+
+// servicesOf are the services of a spec on a host, by their names.
+func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[string]service) {
+	t.Helper()
+	words := "list " + nodespec.ServiceAgent
+	for _, s := range spec.Services {
+		words += " " + s.Name
+	}
+	must(t, json.Unmarshal([]byte(administer(t, h, words)), &found))
+	return found
+}
+
+// specOf is what a host is held to.
+func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
+	t.Helper()
+	path, err := h.Path(nodespec.SpecPath)
+	must(t, err)
+	data, err := os.ReadFile(path)
+	must(t, err)
+	must(t, json.Unmarshal(data, &spec))
+	return spec
+}
+
+// list are the entries of a folder of a host.
+func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
+	t.Helper()
+	path, err := h.Path(folder)
+	must(t, err)
+	entries, err := os.ReadDir(path)
+	must(t, err)
+	for _, entry := range entries {
+		paths = append(paths, folder+`\`+entry.Name())
+	}
+	return paths
+}
+
+// verbs are the agent's verbs that were run on a host since a moment of its journal, each with its program.
+func verbs(h *wine.Host, since int) (lines []string) {
+	for _, e := range h.Journal()[since:] {
+		if e.Kind == wine.KindExec && strings.Contains(e.Detail, nodespec.AgentProgram+" ") {
+			lines = append(lines, e.Detail)
+		}
+	}
+	return lines
+}
+
+// of tells whether an instance is Ready and of a version.
+func of(version string) func(*v1alpha1.WindowsInstance) bool {
+	return func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version }
+}

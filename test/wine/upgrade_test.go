@@ -1,0 +1,249 @@
+package wine_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// What happens to nodes in service, one after the other: a release that works, one that does not, and a restart that was asked for.
+func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
+	l := newLab(t, "WIN-SEVEN", "WIN-EIGHT")
+	o := l.run()
+	l.list(l.hosts...)
+	former := releaseIn(t, initialVersion, l.PayloadDir())
+	next := makeRelease(t, "1.1.0-lab", "v1.36.4", "", former)
+	bad := makeRelease(t, "1.2.0-lab", "v1.37.0", payload.DefectExits)
+	for _, h := range l.hosts {
+		l.awaitReady(h)
+		l.isOf(h, former)
+	}
+	namespace := l.deploy(2)
+
+	t.Run("a release with another kubelet and another agent", func(t *testing.T) {
+		l := l.in(t)
+		o = l.upgrades(o, former, next, namespace)
+	})
+	t.Run("a release whose kubelet does not come up", func(t *testing.T) {
+		l := l.in(t)
+		o = l.fails(o, next, bad, namespace)
+	})
+	t.Run("a restart that an administrator asks for", func(t *testing.T) {
+		l := l.in(t)
+		o = l.raise(o, next)
+		l.restartsOnce(next, l.hosts[0], namespace)
+	})
+}
+
+// R-145, R-150: each host is kept, and the programs are exchanged in place; the agent of the release before lays out the new one.
+func (l *lab) upgrades(o *rig.Operator, former, next release, namespace string) *rig.Operator {
+	l.Helper()
+	began, a := time.Now(), l.watch(namespace)
+	seen, boots, uids := map[string]int{}, map[string]int{}, map[string]types.UID{}
+	for _, h := range l.hosts {
+		seen[h.Name()], boots[h.Name()], uids[h.Name()] = len(h.Journal()), h.Boots(), l.nodeOf(h).UID
+	}
+	o = l.raise(o, next)
+	for _, h := range l.hosts {
+		l.await(h, "to be of version "+next.Version, of(next.Version))
+	}
+	l.undisturbed()
+	l.podsRun(namespace, 2)
+	l.Logf("two hosts were upgraded in %s", time.Since(began).Round(time.Second))
+	if disturbed := l.kept(a, 1); len(disturbed) != 2 {
+		l.Errorf("disturbed were %q, want both nodes", disturbed)
+	}
+
+	agent, err := former.payload.Agent()
+	must(l.T, err)
+	for _, h := range l.hosts {
+		l.isOf(h, next)
+		n := l.nodeOf(h)
+		if n.Status.NodeInfo.KubeletVersion != next.kubelet() || n.Annotations[v1alpha1.AnnotationVersion] != next.Version || n.UID != uids[h.Name()] {
+			l.Errorf("node %s (UID %s, was %s) has kubelet %s and version %s",
+				n.Name, n.UID, uids[h.Name()], n.Status.NodeInfo.KubeletVersion, n.Annotations[v1alpha1.AnnotationVersion])
+		}
+		if got := programs(l.T, h); got != 1 {
+			l.Errorf("%d agents lie on %s, want the new one", got, h.Name())
+		}
+		if got := h.Boots() - boots[h.Name()]; got > 0 {
+			l.Errorf("%s was restarted %d times", h.Name(), got)
+		}
+		lines := verbs(h, seen[h.Name()])
+		received := slices.IndexFunc(lines, func(line string) bool {
+			return strings.Contains(line, nodespec.AgentPath(agent.SHA256)+" "+string(verb.Receive)+" ")
+		})
+		if received < 0 {
+			l.Errorf("the former agent of %s has not received the new one: %q", h.Name(), lines)
+		}
+	}
+	return o
+}
+
+// R-145: the first host is brought back to the release before, and the other is left alone.
+func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig.Operator {
+	l.Helper()
+	began, a := time.Now(), l.watch(namespace)
+	before, seen := map[string]map[string]service{}, map[string]int{}
+	for _, h := range l.hosts {
+		before[h.Name()], seen[h.Name()] = servicesOf(l.T, h, specOf(l.T, h)), len(h.Journal())
+	}
+	o = l.raise(o, bad)
+	canary := l.awaitRolledBack(bad.Version)
+	other := l.hosts[1-slices.Index(l.hosts, canary)]
+	l.await(other, "to wait for another release", func(i *v1alpha1.WindowsInstance) bool {
+		c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+		return rig.IsReady(i) && c != nil && c.Reason == v1alpha1.ReasonCanaryFailed
+	})
+	l.undisturbed()
+	l.podsRun(namespace, 2)
+	l.Logf("%s was brought back after %s", canary.Name(), time.Since(began).Round(time.Second))
+	if disturbed := l.kept(a, 1); !slices.Equal(disturbed, []string{nodeName(canary)}) {
+		l.Errorf("disturbed were %q, want %s alone", disturbed, nodeName(canary))
+	}
+	for _, h := range l.hosts {
+		l.isOf(h, former)
+		if n := l.nodeOf(h); n.Status.NodeInfo.KubeletVersion != former.kubelet() || n.Annotations[v1alpha1.AnnotationVersion] != former.Version {
+			l.Errorf("node %s has kubelet %s and version %s", n.Name, n.Status.NodeInfo.KubeletVersion, n.Annotations[v1alpha1.AnnotationVersion])
+		}
+	}
+	if now := servicesOf(l.T, other, specOf(l.T, other)); !maps.Equal(now, before[other.Name()]) {
+		l.Errorf("the services of %s are %v, were %v", other.Name(), now, before[other.Name()])
+	}
+	for _, line := range verbs(other, seen[other.Name()]) {
+		for _, changes := range []verb.Name{verb.Apply, verb.Rollback, verb.Settle, verb.Reboot, verb.Remove} {
+			if strings.Contains(line, nodespec.AgentProgram+" "+string(changes)) {
+				l.Errorf("%s was changed by %s", other.Name(), line)
+			}
+		}
+	}
+	return o
+}
+
+// R-095: the host is restarted once, and nothing is configured again.
+func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
+	l.Helper()
+	for _, h := range l.hosts { // The operator of the present release has nothing against it.
+		l.await(h, "to be up to date", func(i *v1alpha1.WindowsInstance) bool {
+			return rig.IsReady(i) && i.Status.FailedChange == nil && meta.IsStatusConditionTrue(i.Status.Conditions, v1alpha1.ConditionUpToDate)
+		})
+	}
+	began, a, seen, boots := time.Now(), l.watch(namespace), len(h.Journal()), h.Boots()
+	node := l.nodeOf(h)
+	boot := node.Status.NodeInfo.BootID
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":"patches"}}}`))
+	must(l.T, l.Client.Patch(l.Context(), node, patch))
+
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	must(l.T, l.WaitFor(ctx, "node "+node.Name+" to be in service again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		n := &corev1.Node{}
+		err := reader.Get(ctx, client.ObjectKeyFromObject(node), n)
+		_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+		return !wanted && n.Status.NodeInfo.BootID != boot && inService(n), err
+	}))
+	l.awaitReady(h)
+	l.undisturbed()
+	l.podsRun(namespace, 2)
+	l.Logf("%s was restarted in %s", h.Name(), time.Since(began).Round(time.Second))
+	if disturbed := l.kept(a, 1); !slices.Equal(disturbed, []string{node.Name}) {
+		l.Errorf("disturbed were %q, want %s alone", disturbed, node.Name)
+	}
+	if got := h.Boots() - boots; got != 1 {
+		l.Errorf("%d restarts, want 1", got)
+	}
+	asked := slices.DeleteFunc(verbs(h, seen), func(line string) bool {
+		return !strings.Contains(line, nodespec.AgentProgram+" "+string(verb.Reboot)+" ")
+	})
+	if len(asked) != 1 {
+		l.Errorf("the agent was asked to restart the host by %q", asked)
+	}
+	l.isOf(h, present)
+}
+
+// in is the lab for a part of the test.
+func (l *lab) in(t *testing.T) *lab {
+	part := *l
+	part.T = t
+	return &part
+}
+
+// host is the lab's host with a node of this name; nil when there is none.
+func (l *lab) host(node string) *wine.Host {
+	for _, h := range l.hosts {
+		if nodeName(h) == node {
+			return h
+		}
+	}
+	return nil
+}
+
+// inService tells whether a node takes pods.
+func inService(n *corev1.Node) bool {
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return ready && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
+}
+
+// kept checks that at most one node was unavailable at any time and that enough pods were healthy, and returns the nodes that were
+// unavailable, in their order.
+func (l *lab) kept(a *rig.Availability, healthy int) []string {
+	l.Helper()
+	report, err := a.Report(l.Context())
+	must(l.T, err)
+	if report.MaxUnavailable > 1 || report.MaxDisruptions != 1 || report.MinHealthy < healthy || len(report.Ungated) > 0 {
+		l.Errorf("%d nodes and all but %d pods were unavailable at once, %d were disturbed at once, without the gate: %q:\n%s", report.MaxUnavailable,
+			report.MinHealthy, report.MaxDisruptions, report.Ungated, strings.Join(report.Timeline, "\n"))
+	}
+	return report.Disturbed
+}
+
+// undisturbed waits until nothing is disturbed any more.
+func (l *lab) undisturbed() {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
+	must(l.T, l.WaitFor(ctx, "nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &v1alpha1.WindowsDisruptionPolicy{}
+		err := reader.Get(ctx, key, p)
+		return err == nil && len(p.Status.Disruptions) == 0, err
+	}))
+}
+
+// awaitRolledBack waits until the change of a host to a version has failed and was taken back, and returns the host.
+func (l *lab) awaitRolledBack(version string) (canary *wine.Host) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	must(l.T, l.WaitFor(ctx, "a host to be brought back", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var list v1alpha1.WindowsInstanceList
+		err := reader.List(ctx, &list, client.InNamespace(l.Namespace()))
+		for i := range list.Items {
+			instance := &list.Items[i]
+			c := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionUpToDate)
+			f := instance.Status.FailedChange
+			if rig.IsReady(instance) && f != nil && f.Version == version && f.RolledBack && c != nil && c.Reason == v1alpha1.ReasonChangeFailed {
+				canary = l.host(instance.Status.NodeRef.Name)
+			}
+		}
+		return canary != nil, err
+	}))
+	return canary
+}
