@@ -9,12 +9,16 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // constant is a constant as it stands in the code.
@@ -149,6 +153,28 @@ func TestLimitsAreDocumented(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		if strings.Contains(name, ".") && !inCode[name] {
 			t.Errorf("docs/conditions.md has a row for %s, which the code does not know", name)
+		}
+	}
+}
+
+func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
+	rows := firstCells(t, "upgrades.md")
+	inCode := map[string]bool{}
+	for field := range reflect.TypeFor[v1alpha1.WindowsDisruptionPolicySpec]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		inCode[name] = true
+		if rows[name] == "" {
+			t.Errorf("docs/upgrades.md has no row for %s", name)
+		}
+	}
+	for name := range rows {
+		if !inCode[name] {
+			t.Errorf("docs/upgrades.md has a row for %s, which the policy does not have", name)
+		}
+	}
+	for name, want := range map[string]time.Duration{"failureDeadline": policy.DefaultFailureDeadline, "drainTimeout": policy.DefaultDrainTimeout} {
+		if text := fmt.Sprintf("| %dm |", want/time.Minute); !strings.Contains(rows[name], text) {
+			t.Errorf("docs/upgrades.md must say that the default of %s is %q: %s", name, text, rows[name])
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/examples"
 	"github.com/windows-machine-config/wmco/internal/machineset"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // placeholders are those of the examples, with values that a user might write.
@@ -48,6 +51,7 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	if err := c.Create(t.Context(), read(t, "wmco-namespace.yaml")); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
+	define(t, c)
 	names, err := fs.Glob(examples.Files, "*.yaml")
 	if err != nil || len(names) < 15 {
 		t.Fatalf("%v, %v", names, err)
@@ -165,6 +169,31 @@ func TestOperatorLifecycleManager(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, subscription.Object["spec"]); diff != "" || subscription.GetNamespace() != namespace {
 		t.Error(diff)
+	}
+}
+
+// The example has every field of the kind, and the operator can follow it.
+func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
+	object := read(t, "windows-disruption-policy.yaml")
+	var example v1alpha1.WindowsDisruptionPolicy
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &example, true); err != nil {
+		t.Fatal(err)
+	}
+	if example.Name != v1alpha1.DisruptionPolicyName {
+		t.Errorf("the operator does not follow the policy %s", example.Name)
+	}
+	if settings, err := policy.ParseDisruptionPolicy(example.Spec); err != nil || len(settings.Windows) == 0 {
+		t.Errorf("%+v, %v", settings, err)
+	}
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range reflect.TypeFor[v1alpha1.WindowsDisruptionPolicySpec]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if _, found := spec[name]; !found {
+			t.Errorf("the example does not show %s", name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
+	"github.com/windows-machine-config/wmco/deploy"
 	"github.com/windows-machine-config/wmco/examples"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
@@ -64,6 +66,35 @@ func create(t *testing.T, c client.Client, object client.Object) {
 			t.Error(err)
 		}
 	})
+}
+
+// define gives the API server the operator's own kinds.
+func define(t *testing.T, c client.Client) {
+	t.Helper()
+	names, err := fs.Glob(deploy.Files, "crd/*.yaml")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		data, err := deploy.Files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(data, &definition.Object); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(t.Context(), definition); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" is served", func(ctx context.Context) (bool, error) {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
+				return false, err
+			}
+			value, _, err := unstructured.NestedFieldNoCopy(definition.Object, "status", "conditions")
+			return strings.Contains(fmt.Sprint(value), "the initial names have been accepted"), err
+		})
+	}
 }
 
 // eventually waits until the condition holds.
