@@ -20,7 +20,7 @@ endif
 endif
 
 # The operator's version, as nodes and WindowsInstances show it.
-VERSION := 0.1.0
+VERSION := 12.0.0
 
 # Extra flags for `go test`, say TESTFLAGS='-run TestSomething'.
 TESTFLAGS :=
@@ -115,6 +115,17 @@ payload: build/wicd.exe ## Build what runs on Windows nodes. COMPONENTS="kubelet
 payload-reproducible: ## Build the payload's executables twice, in two places, and compare. COMPONENTS=cni
 	@go run ./hack/payload -reproducible -components "$(COMPONENTS)"
 
+##### The bundle: how the Operator Lifecycle Manager gets the operator.
+
+# The images of operator and bundle, for a bundle that can be installed; without them they are placeholders, as in deploy/olm.
+IMAGE        :=
+BUNDLE_IMAGE :=
+BUNDLE_DIR   := $(if $(IMAGE)$(BUNDLE_IMAGE),build/olm,deploy/olm)
+
+.PHONY: bundle
+bundle: ## Write the OLM bundle and the catalog's part to deploy/olm; with IMAGE=<operator's> BUNDLE_IMAGE=<bundle's> to build/olm.
+	@go run ./hack/bundle -version "$(VERSION)" -image "$(IMAGE)" -bundle-image "$(BUNDLE_IMAGE)" -out "$(BUNDLE_DIR)"
+
 ##### Prove
 
 # The packages with files for Windows.
@@ -137,6 +148,7 @@ check: ## Check generated files, format, vet and documents: verify without lint.
 	@CGO_ENABLED=0 go vet ./...
 	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet $(WINDOWS_PACKAGES)
 	@cd $(CONTROL_PLANE) && CGO_ENABLED=0 go vet ./...
+	@cd hack/bundle/validate && CGO_ENABLED=0 go vet ./...
 	@go run ./hack/requirements -check
 	@go run ./hack/support -check
 	@go run ./hack/verified -check
@@ -150,11 +162,12 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint at its pinned version (its first bui
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the tests column of docs/requirements.md, the tables of docs/support.md and docs/verified.md.
+generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the OLM bundle, the tests column of docs/requirements.md, the tables of docs/support.md and docs/verified.md.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
 	  paths=./internal/controller/... paths=./cmd/wmco/... output:rbac:dir=deploy/rbac
+	@go run ./hack/bundle -version "$(VERSION)"
 	@go run ./hack/requirements
 	@go run ./hack/support
 	@go run ./hack/verified

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+const root = "../.."
+
+func read(t *testing.T) *sources {
+	t.Helper()
+	lines := policy.ReleaseLines()
+	s, err := readSources(root, lines[len(lines)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func csvOf(t *testing.T, s *sources) *v1alpha1.ClusterServiceVersion {
+	t.Helper()
+	csv, err := clusterServiceVersion(s, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return csv
+}
+
+// makefileVersion is the version that `make` builds.
+func makefileVersion(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "\nVERSION := ")
+	version, _, _ := strings.Cut(rest, "\n")
+	return version
+}
+
+func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
+	directory := t.TempDir()
+	if err := run(options{root: root, out: directory, version: makefileVersion(t)}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	want := contents(t, directory)
+	got := map[string]string{}
+	for _, folder := range []string{"bundle", "catalog"} {
+		for name, text := range contents(t, filepath.Join(root, "deploy", "olm", folder)) {
+			got[folder+"/"+name] = text
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("deploy/olm is out of date, run `make generate` (-generated +there):\n%s", diff)
+	}
+}
+
+// contents are the files of a folder.
+func contents(t *testing.T, directory string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, _ := filepath.Rel(directory, path)
+		files[filepath.ToSlash(name)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
+	s := read(t)
+	csv := csvOf(t, s)
+	strategy := csv.Spec.InstallStrategy.StrategySpec
+	t.Run("the operator has the same rights, in its namespace and in the cluster", func(t *testing.T) {
+		if diff := cmp.Diff(s.role.Rules, strategy.Permissions[0].Rules); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(s.clusterRole.Rules, strategy.ClusterPermissions[0].Rules); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("it runs as deploy/ has it, but is told its namespace by OLM", func(t *testing.T) { // R-012
+		want := *s.deployment.Spec.DeepCopy()
+		got := strategy.DeploymentSpecs[0].Spec
+		env := got.Template.Spec.Containers[0].Env
+		i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
+		if i < 0 || env[i].ValueFrom.FieldRef.FieldPath != "metadata.annotations['olm.targetNamespaces']" {
+			t.Fatalf("the environment is %+v", env)
+		}
+		want.Template.Spec.Containers[0].Env[i].ValueFrom.FieldRef.FieldPath = env[i].ValueFrom.FieldRef.FieldPath
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("each definition is owned", func(t *testing.T) {
+		var owned []string
+		for _, definition := range csv.Spec.CustomResourceDefinitions.Owned {
+			owned = append(owned, definition.Name)
+		}
+		if want := slices.Sorted(maps.Keys(s.definitions)); !slices.Equal(owned, want) || len(owned) != 2 {
+			t.Errorf("owned %v, deploy/ has %v", owned, want)
+		}
+	})
+	t.Run("only into the operator's own namespace", func(t *testing.T) {
+		for _, mode := range csv.Spec.InstallModes {
+			if mode.Supported != (mode.Type == v1alpha1.InstallModeTypeOwnNamespace) {
+				t.Errorf("%+v", mode)
+			}
+		}
+	})
+	t.Run("nothing but CSV and definitions: no finalizer, no webhook, no object that OLM would leave behind", func(t *testing.T) { // R-172, R-174
+		for name, text := range contents(t, filepath.Join(root, "deploy", "olm", "bundle", "manifests")) {
+			if !strings.Contains(text, "\nkind: ClusterServiceVersion\n") && !strings.Contains(text, "\nkind: CustomResourceDefinition\n") {
+				t.Errorf("%s is of another kind", name)
+			}
+			for _, word := range []string{"finalizers:", "webhookdefinitions:"} {
+				if strings.Contains(text, word) {
+					t.Errorf("%s has %s", name, word)
+				}
+			}
+		}
+	})
+	t.Run("the image that is given", func(t *testing.T) {
+		const image = "registry.example.com/wmco@sha256:0123"
+		csv, err := clusterServiceVersion(s, image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+		if container.Image != image || csv.Annotations["containerImage"] != image || csv.Spec.RelatedImages[0].Image != image {
+			t.Errorf("%s, %v", container.Image, csv.Spec.RelatedImages)
+		}
+	})
+}
+
+// R-154, R-155
+func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
+	s := read(t)
+	s.line = policy.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36"}
+	csv := csvOf(t, s)
+	if csv.Spec.MinKubeVersion != "1.36.0" {
+		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
+	}
+	if got := annotations(s.line.Cluster)["com.redhat.openshift.versions"]; got != "=v5.0" {
+		t.Errorf("it is in the catalogs of %s", got)
+	}
+	t.Run("and the cluster may go one minor version further, before the operator does", func(t *testing.T) {
+		if got := properties(s); !slices.Equal(got, []property{{"olm.maxOpenShiftVersion", "5.1"}}) {
+			t.Error(got)
+		}
+	})
+	t.Run("the support table decides", func(t *testing.T) {
+		lines := policy.ReleaseLines()
+		present := lines[len(lines)-1]
+		if read(t).line != present || !strings.HasPrefix(makefileVersion(t), "12.") || present.Operator != 12 {
+			t.Errorf("the line is %+v, the version %s", present, makefileVersion(t))
+		}
+	})
+}
+
+func TestAVersionThatIsNotTheLastReleaseIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		releases []release
+		version  string
+		says     string
+	}{
+		"another version":    {[]release{{Version: "12.0.0"}}, "12.0.1", "add the new release there"},
+		"no release":         {nil, "12.0.0", "names no release"},
+		"not a version":      {[]release{{Version: "twelve"}}, "twelve", `"twelve" is no version`},
+		"in the wrong order": {[]release{{Version: "12.0.1"}, {Version: "12.0.0"}}, "12.0.0", "the oldest is to be first"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := read(t)
+			s.releases.Releases = test.releases
+			if _, err := generate(s, options{version: test.version}); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// objects are the objects of a catalog, by schema.
+func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
+	t.Helper()
+	data, err := makeCatalog(s, csvOf(t, s), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string][]map[string]any{}
+	for _, document := range bytes.Split(data, []byte("\n---\n"))[1:] {
+		var object map[string]any
+		if err := yaml.UnmarshalStrict(document, &object); err != nil {
+			t.Fatal(err)
+		}
+		schema, _ := object["schema"].(string)
+		objects[schema] = append(objects[schema], object)
+	}
+	return objects
+}
+
+// R-004, R-005
+func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
+	objects := catalogObjects(t, read(t))
+	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]
+	if len(packages) != 1 || packages[0]["name"] != "windows-machine-config-operator" || packages[0]["defaultChannel"] != "stable" {
+		t.Errorf("packages %v", packages)
+	}
+	if len(channels) != 2 || channels[0]["name"] != "preview" || channels[1]["name"] != "stable" {
+		t.Errorf("channels %v", channels)
+	}
+	if len(bundles) != 1 || bundles[0]["name"] != "windows-machine-config-operator.v"+makefileVersion(t) {
+		t.Errorf("bundles %v", bundles)
+	}
+}

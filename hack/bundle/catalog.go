@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/yaml"
+)
+
+// A file-based catalog is a stream of objects of these three kinds.
+type (
+	catalogPackage struct {
+		Schema         string       `json:"schema"`
+		Name           string       `json:"name"`
+		DefaultChannel string       `json:"defaultChannel"`
+		Description    string       `json:"description,omitempty"`
+		Icon           *catalogIcon `json:"icon,omitempty"`
+	}
+	catalogIcon struct {
+		Data      []byte `json:"base64data"`
+		MediaType string `json:"mediatype"`
+	}
+	catalogChannel struct {
+		Schema  string         `json:"schema"`
+		Package string         `json:"package"`
+		Name    string         `json:"name"`
+		Entries []channelEntry `json:"entries"`
+	}
+	// channelEntry is a release in a channel, and from which ones it is reached: the one that it replaces, those that it skips by name,
+	// and those in the range.
+	channelEntry struct {
+		Name      string   `json:"name"`
+		Replaces  string   `json:"replaces,omitempty"`
+		Skips     []string `json:"skips,omitempty"`
+		SkipRange string   `json:"skipRange,omitempty"`
+	}
+	catalogBundle struct {
+		Schema        string                  `json:"schema"`
+		Package       string                  `json:"package"`
+		Name          string                  `json:"name"`
+		Image         string                  `json:"image"`
+		Properties    []property              `json:"properties"`
+		RelatedImages []v1alpha1.RelatedImage `json:"relatedImages"`
+	}
+	property struct {
+		Type  string `json:"type"`
+		Value any    `json:"value"`
+	}
+)
+
+// maxOpenShiftVersion is the property by which OLM holds up upgrades of the cluster that the release does not go along with.
+const maxOpenShiftVersion = "olm.maxOpenShiftVersion"
+
+// properties are what OLM is to know of the release besides what it reads from the bundle.
+func properties(s *sources) []property {
+	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
+}
+
+// channelEntries are the releases of a channel with the ways between them.
+func channelEntries(all releases) []channelEntry {
+	var entries []channelEntry
+	for i, r := range all.Releases {
+		entry := channelEntry{Name: r.name(), Replaces: all.replaces(i), SkipRange: r.skipRange()}
+		for _, skipped := range r.Skips {
+			entry.Skips = append(entry.Skips, packageName+".v"+skipped)
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// makeCatalog makes the catalog's part: the package, its channels with all releases, and the bundle of the present one. The bundles of
+// earlier releases are in the catalogs that they were released with.
+func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
+	objects := []any{catalogPackage{
+		Schema: "olm.package", Name: packageName, DefaultChannel: defaultChannel, Description: csv.Annotations["description"],
+		Icon: &catalogIcon{Data: s.icon, MediaType: csv.Spec.Icon[0].MediaType},
+	}}
+	for _, name := range channels() {
+		objects = append(objects, catalogChannel{Schema: "olm.channel", Package: packageName, Name: name, Entries: channelEntries(s.releases)})
+	}
+	objects = append(objects, bundleOf(s, csv, image))
+	var b bytes.Buffer
+	b.WriteString(generated)
+	for _, object := range objects {
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("write the catalog: %w", err)
+		}
+		b.WriteString("---\n")
+		b.Write(data)
+	}
+	return b.Bytes(), nil
+}
+
+func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) catalogBundle {
+	release := s.releases.head()
+	image = cmp.Or(image, packageName+"-bundle:v"+release.Version)
+	bundle := catalogBundle{
+		Schema: "olm.bundle", Package: packageName, Name: release.name(), Image: image,
+		RelatedImages: append([]v1alpha1.RelatedImage{{Name: "bundle", Image: image}}, csv.Spec.RelatedImages...),
+	}
+	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+		_, group, _ := strings.Cut(owned.Name, ".")
+		bundle.Properties = append(bundle.Properties, property{"olm.gvk", map[string]string{"group": group, "kind": owned.Kind, "version": owned.Version}})
+	}
+	bundle.Properties = append(bundle.Properties,
+		property{"olm.package", map[string]string{"packageName": packageName, "version": release.Version}},
+		property{"olm.csv.metadata", map[string]any{
+			"annotations": csv.Annotations, "displayName": csv.Spec.DisplayName, "description": csv.Spec.Description, "keywords": csv.Spec.Keywords,
+			"maturity": csv.Spec.Maturity, "minKubeVersion": csv.Spec.MinKubeVersion, "provider": csv.Spec.Provider, "links": csv.Spec.Links,
+			"installModes": csv.Spec.InstallModes, "customResourceDefinitions": csv.Spec.CustomResourceDefinitions,
+		}},
+	)
+	bundle.Properties = append(bundle.Properties, properties(s)...)
+	return bundle
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	"github.com/operator-framework/api/pkg/lib/version"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	k8sversion "k8s.io/apimachinery/pkg/util/version"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// clusterServiceVersion makes the description of the present release that OLM installs from.
+func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVersion, error) {
+	csv := s.base.DeepCopy()
+	release := s.releases.head()
+	parsed, err := semver.Parse(release.Version)
+	if err != nil {
+		return nil, err
+	}
+	csv.Name = release.name()
+	csv.Spec.Version = version.OperatorVersion{Version: parsed}
+	csv.Spec.Replaces = s.releases.replaces(len(s.releases.Releases) - 1)
+	for _, skipped := range release.Skips {
+		csv.Spec.Skips = append(csv.Spec.Skips, packageName+".v"+skipped)
+	}
+	csv.Spec.MinKubeVersion = leastKubernetes(s.line.Kubernetes)
+	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(s.icon), MediaType: "image/svg+xml"}}
+	strategy, err := installStrategy(s, image)
+	if err != nil {
+		return nil, err
+	}
+	csv.Spec.InstallStrategy = strategy
+	container := strategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+	csv.Spec.RelatedImages = []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}
+	csv.Annotations["containerImage"] = container.Image
+	csv.Annotations["olm.skipRange"] = release.skipRange()
+	csv.Annotations["alm-examples"], err = indented(s.examples)
+	return csv, err
+}
+
+// leastKubernetes is the version below which OLM does not install the release.
+func leastKubernetes(line string) string { return line + ".0" }
+
+// newestCluster is the minor version of OpenShift up to which the cluster may be upgraded with this release in it. The cluster goes first, by
+// one minor version, as its kubelets may be older than its API server; the release for the new version follows.
+func newestCluster(line string) string {
+	v := k8sversion.MustParseGeneric(line)
+	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()+1)
+}
+
+// installStrategy is what OLM makes: a Deployment, and rights for its ServiceAccount.
+func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, error) {
+	spec := *s.deployment.Spec.DeepCopy()
+	account := spec.Template.Spec.ServiceAccountName
+	if len(spec.Template.Spec.Containers) != 1 || account == "" {
+		return v1alpha1.NamedInstallStrategy{}, fmt.Errorf("the Deployment of deploy/ must have one container and a ServiceAccount")
+	}
+	container := &spec.Template.Spec.Containers[0]
+	container.Image = cmp.Or(image, container.Image)
+	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
+	if i < 0 {
+		return v1alpha1.NamedInstallStrategy{}, fmt.Errorf("the Deployment of deploy/ has no environment variable WATCH_NAMESPACE")
+	}
+	// The namespace of the OperatorGroup, which the install mode OwnNamespace makes the operator's own.
+	container.Env[i].ValueFrom = &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"}}
+	return v1alpha1.NamedInstallStrategy{
+		StrategyName: v1alpha1.InstallStrategyNameDeployment,
+		StrategySpec: v1alpha1.StrategyDetailsDeployment{
+			DeploymentSpecs:    []v1alpha1.StrategyDeploymentSpec{{Name: s.deployment.Name, Spec: spec, Label: s.deployment.Labels}},
+			ClusterPermissions: []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: s.clusterRole.Rules}},
+			Permissions:        []v1alpha1.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: s.role.Rules}},
+		},
+	}, nil
+}
+
+// manifest is the object without what only a server writes.
+func manifest(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
+	if err != nil {
+		return nil, err
+	}
+	delete(object, "status")
+	prune(object)
+	return object, nil
+}
+
+// prune takes fields away that are nothing: null, and the empty objects that Go's types write in their place.
+func prune(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			prune(field)
+			if nothing(key, field) {
+				delete(v, key)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			prune(element)
+		}
+	}
+}
+
+func nothing(key string, field any) bool {
+	object, ok := field.(map[string]any)
+	return field == nil || ok && len(object) == 0 && key != "emptyDir" // which means something
+}
+
+func indented(value any) (string, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(value)
+	return b.String(), err
+}

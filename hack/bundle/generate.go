@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+const generated = "# Written by hack/bundle; do not edit.\n"
+
+// generate makes all files, by their path below deploy/olm.
+func generate(s *sources, o options) (map[string][]byte, error) {
+	if err := s.releases.check(o.version); err != nil {
+		return nil, err
+	}
+	csv, err := clusterServiceVersion(s, o.image)
+	if err != nil {
+		return nil, err
+	}
+	object, err := manifest(csv)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := makeCatalog(s, csv, o.bundleImage)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{
+		"bundle/bundle.Dockerfile": []byte(generated + dockerfile(s.line.Cluster)),
+		"catalog/catalog.yaml":     catalog,
+	}
+	for name, object := range map[string]any{
+		"bundle/manifests/" + packageName + ".clusterserviceversion.yaml": object,
+		"bundle/metadata/annotations.yaml":                                map[string]any{"annotations": annotations(s.line.Cluster)},
+		"bundle/metadata/properties.yaml":                                 map[string]any{"properties": properties(s)},
+	} {
+		data, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
+		files[name] = append([]byte(generated), data...)
+	}
+	for name, definition := range s.definitions {
+		resource, group, _ := strings.Cut(name, ".")
+		files["bundle/manifests/"+group+"_"+resource+".yaml"] = append([]byte(generated), definition...)
+	}
+	return files, nil
+}
+
+// annotations say what is in the bundle. A catalog of OpenShift is for one minor version; the last one says for which.
+func annotations(cluster string) map[string]string {
+	const prefix = "operators.operatorframework.io.bundle."
+	return map[string]string{
+		prefix + "mediatype.v1":         "registry+v1",
+		prefix + "manifests.v1":         "manifests/",
+		prefix + "metadata.v1":          "metadata/",
+		prefix + "package.v1":           packageName,
+		prefix + "channels.v1":          strings.Join(channels(), ","),
+		prefix + "channel.default.v1":   defaultChannel,
+		"com.redhat.openshift.versions": "=v" + cluster,
+	}
+}
+
+// dockerfile makes the bundle's image, with the folder of the bundle as context.
+func dockerfile(cluster string) string {
+	var b strings.Builder
+	b.WriteString("FROM scratch\n")
+	labels := annotations(cluster)
+	for _, name := range sortedKeys(labels) {
+		fmt.Fprintf(&b, "LABEL %s=%q\n", name, labels[name])
+	}
+	b.WriteString("COPY manifests /manifests/\nCOPY metadata /metadata/\n")
+	return b.String()
+}

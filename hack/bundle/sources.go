@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resource"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// sources are what bundle and catalog are made from.
+type sources struct {
+	base     v1alpha1.ClusterServiceVersion
+	icon     []byte
+	releases releases
+	line     policy.ReleaseLine
+	examples []json.RawMessage
+
+	// From deploy/.
+	deployment  appsv1.Deployment
+	clusterRole rbacv1.ClusterRole
+	role        rbacv1.Role
+	definitions map[string][]byte // YAML, by name
+}
+
+func readSources(root string, line policy.ReleaseLine) (*sources, error) {
+	s := &sources{line: line, definitions: map[string][]byte{}}
+	olm := filepath.Join(root, "deploy", "olm")
+	for name, into := range map[string]any{"base.yaml": &s.base, "releases.yaml": &s.releases} {
+		data, err := os.ReadFile(filepath.Join(olm, name))
+		if err != nil {
+			return nil, err
+		}
+		if err := yaml.UnmarshalStrict(data, into); err != nil {
+			return nil, fmt.Errorf("read deploy/olm/%s: %w", name, err)
+		}
+	}
+	var err error
+	if s.icon, err = os.ReadFile(filepath.Join(olm, "icon.svg")); err != nil {
+		return nil, err
+	}
+	example, err := os.ReadFile(filepath.Join(root, "examples", "windows-disruption-policy.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if example, err = yaml.YAMLToJSONStrict(example); err != nil {
+		return nil, fmt.Errorf("read examples/windows-disruption-policy.yaml: %w", err)
+	}
+	s.examples = []json.RawMessage{example}
+	return s, s.readDeploy(filepath.Join(root, "deploy"))
+}
+
+// readDeploy reads what the kustomize base gives.
+func (s *sources) readDeploy(directory string) error {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // kustomization.yaml has the order
+	built, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), directory)
+	if err != nil {
+		return fmt.Errorf("build deploy/: %w", err)
+	}
+	for _, r := range built.Resources() {
+		if err := s.take(r); err != nil {
+			return fmt.Errorf("deploy/: %s %s: %w", r.GetKind(), r.GetName(), err)
+		}
+	}
+	if s.deployment.Name == "" || len(s.clusterRole.Rules) == 0 || len(s.role.Rules) == 0 || len(s.definitions) == 0 {
+		return fmt.Errorf("deploy/ must have a Deployment, a ClusterRole, a Role and CustomResourceDefinitions; is one missing in its kustomization.yaml?")
+	}
+	return nil
+}
+
+// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the bindings; the namespace is the administrator's.
+func (s *sources) take(r *resource.Resource) error {
+	data, err := r.AsYAML()
+	if err != nil {
+		return err
+	}
+	switch r.GetKind() {
+	case "Deployment":
+		return yaml.UnmarshalStrict(data, &s.deployment)
+	case "ClusterRole":
+		return yaml.UnmarshalStrict(data, &s.clusterRole)
+	case "Role":
+		return yaml.UnmarshalStrict(data, &s.role)
+	case "CustomResourceDefinition":
+		s.definitions[r.GetName()] = data
+	case "Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding":
+	default:
+		return fmt.Errorf("hack/bundle does not know what OLM is to do with this kind: teach it")
+	}
+	return nil
+}
