@@ -74,3 +74,14 @@ func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
 	s.cluster = facts
 	return nil
 }
+
+// readSettings takes the settings of the gate that phases need.
+func (r *Reconciler) readSettings(ctx context.Context, s *scope) *obstacle {
+	settings, err := r.Gate.Settings(ctx)
+	if err != nil {
+		// What is wrong with the policy is told on it, and by the gate where it matters.
+		settings, _ = policy.ParseDisruptionPolicy(v1alpha1.WindowsDisruptionPolicySpec{})
+	}
+	s.settings = settings
+	return nil
+}
