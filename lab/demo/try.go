@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -47,6 +48,10 @@ func (d *demo) tries() []try {
 		{"kubectl apply -f examples/windows-pod.yaml && kubectl wait --for=condition=Ready pod/windows-sample && kubectl logs windows-sample", noContainer},
 		{"kubectl -n " + rig.Namespace + " edit configmap windows-instances", fmt.Sprintf("add `%s: %s`: it joins; remove %s: it is given back", spare.address, spare.value, first.address)},
 	}
+	tries = append(tries, try{
+		"kubectl annotate node -l " + v1alpha1.LabelBYOH + "=true " + v1alpha1.AnnotationRebootRequired + "= && kubectl get winst,windp -A",
+		"the listed hosts are drained, restarted and checked, one after the other",
+	})
 	if d.machineSet != "" {
 		tries = append(tries, d.machineTries()...)
 	}
