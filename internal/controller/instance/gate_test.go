@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
@@ -16,7 +19,9 @@ type trialGate struct {
 	asked    []policy.DisruptionRequest
 	held     []string
 	released []string
-	settings policy.DisruptionSettings
+	// releasing is called before a disturbance ends.
+	releasing func()
+	settings  policy.DisruptionSettings
 }
 
 func openGate() *trialGate {
@@ -34,6 +39,9 @@ func (g *trialGate) Acquire(_ context.Context, request policy.DisruptionRequest)
 
 func (g *trialGate) Release(_ context.Context, instance string) error {
 	if slices.Contains(g.held, instance) {
+		if g.releasing != nil {
+			g.releasing()
+		}
 		g.released = append(g.released, instance)
 		g.held = slices.DeleteFunc(g.held, func(name string) bool { return name == instance })
 	}
@@ -60,5 +68,27 @@ func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
 	gate.held, x.Gate = []string{machine}, gate
 	if o := x.newScope(ofMachine()).leaveGate(t.Context()); o != nil || len(gate.asked) > 0 || !slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("%+v; asked %v, released %v", o, gate.asked, gate.released)
+	}
+}
+
+//
+func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	s := x.newScope(x.instance())
+	s.cluster, s.key = *x.facts, x.key
+	gate := openGate()
+	gate.held = []string{machine}
+	released := false
+	gate.releasing = func() {
+		released = true
+		written := x.instance()
+		expect(t, written, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		if written.Status.Version != "2.0.0" || written.Status.SpecDigest == "" {
+			t.Errorf("its status says version %s, digest %q", written.Status.Version, written.Status.SpecDigest)
+		}
+	}
+	x.Gate = gate
+	if o := x.releaseNode(t.Context(), s); o != nil || !released {
+		t.Errorf("released: %t; %+v", released, o)
 	}
 }

@@ -99,6 +99,11 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	s.session.fallback, s.session.changeFailures = "", 0
 	s.session.forgetHost()
 	r.Hosts.Close(s.instance.Name)
+	// Whoever is next must find written what this one is, and since when: from that the gate knows how long the first has stayed Ready.
+	status.ObservedGeneration = s.instance.Generation
+	if err := s.show(ctx, nil); err != nil {
+		return apiObstacle(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
+	}
 	return s.leaveGate(ctx)
 }
 
