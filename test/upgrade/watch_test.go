@@ -152,11 +152,16 @@ func (l lab) connections() (n int) {
 func received(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
 
 // services is how often something was done to services of a host.
-func services(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindService) }
+func services(h *rig.Host) int { return len(h.Machine().Journal().Entries(ofServices)) }
+
+// ofServices leaves out that Windows did not restart a service after a crash: a change that was rolled back before has crashed it.
+func ofServices(e fake.Entry) bool {
+	return e.Kind == fake.KindService && !strings.HasPrefix(e.Detail, "no restart of ")
+}
 
 // lastServices are the last entries of a host's journal that are of services.
 func lastServices(h *rig.Host, n int) (told []string) {
-	entries := h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindService })
+	entries := h.Machine().Journal().Entries(ofServices)
 	for _, e := range entries[max(0, len(entries)-n):] {
 		told = append(told, e.Time.Format("15:04:05.000 ")+e.Detail)
 	}
