@@ -164,11 +164,13 @@ func (s *scope) endOfAnother(ctx context.Context) error {
 
 // causeOfChange says why a node in service is changed.
 func (s *scope) causeOfChange(node *corev1.Node) v1alpha1.DisruptionCause {
+	outdated := node.Annotations[v1alpha1.AnnotationVersion] != s.Version
 	switch {
+	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's failure hold for it too.
+	case outdated && (isReady(node) || s.instance.Status.SpecDigest != ""):
+		return v1alpha1.CauseUpgrade
 	case !isReady(node):
 		return v1alpha1.CauseRepair
-	case node.Annotations[v1alpha1.AnnotationVersion] != s.Version:
-		return v1alpha1.CauseUpgrade
 	}
 	return v1alpha1.CauseConfiguration
 }

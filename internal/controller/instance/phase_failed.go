@@ -46,8 +46,11 @@ func (r *Reconciler) remindFailure(ctx context.Context, s *scope) *obstacle {
 		}
 		return nil
 	}
-	if !failed.RolledBack || failed.RetryAfter == nil || !isReady(node) || !failed.RetryAfter.After(r.Clock.Now()) {
-		return nil // it is still on its way back, or its time has come, or the node needs help
+	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(r.Clock.Now()) {
+		return nil // it is still on its way back, or its time has come
+	}
+	if !isReady(node) {
+		return r.graceForNotReady(node) // that mends itself mostly; what has failed is no cure for it
 	}
 	if _, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]; cordoned {
 		if err := s.takeIntoService(ctx); err != nil {

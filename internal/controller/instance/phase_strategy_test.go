@@ -132,6 +132,31 @@ func TestAFailedChangeIsTriedAgainWhenItsTimeHasComeOrItIsAnotherOrAnAdministrat
 	}
 }
 
+// A node that is away for a moment does not get at once what has failed on it, and not past the gate's rules.
+func TestAnotherVersionIsNoRepair(t *testing.T) {
+	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
+	x.failedWith(x.instance(), v1alpha1.ReasonChecksFailed, 30*time.Minute)
+	x.breakNode()
+	node := x.node()
+	node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-time.Second))
+	if err := x.Client.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
+	if x.dials != 0 || instance.Status.FailedChange == nil {
+		t.Errorf("%d connections, failure %+v", x.dials, instance.Status.FailedChange)
+	}
+	s := x.newScope(x.instance())
+	if cause := s.causeOfChange(node); cause != v1alpha1.CauseUpgrade {
+		t.Errorf("its host is as it was, and is to be changed by %s", cause)
+	}
+	s.instance.Status.SpecDigest = ""
+	if cause := s.causeOfChange(node); cause != v1alpha1.CauseRepair {
+		t.Errorf("its host is half changed, and is to be changed by %s", cause)
+	}
+}
+
 func TestTheTimeBetweenAttemptsDoublesUpToADay(t *testing.T) {
 	for attempts, want := range map[int32]time.Duration{1: 30 * time.Minute, 2: time.Hour, 3: 2 * time.Hour, 7: 24 * time.Hour, 1000: 24 * time.Hour} {
 		if got := changeRetry(30*time.Minute, attempts); got != want {
