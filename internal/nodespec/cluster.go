@@ -19,6 +19,13 @@ type Cluster struct {
 	// Kubelet is what the kubelets of Windows nodes have in common with those of the Linux workers.
 	Kubelet WorkerKubelet
 	Network ClusterNetwork
+	// Proxy is the cluster-wide proxy in force; zero when there is none.
+	Proxy Proxy
+	// TrustedCAs are the authorities that the cluster's administrators have all nodes trust, each in PEM, sorted.
+	TrustedCAs []string
+	Registries Registries
+	// MetricsServing is the certificate that exporters serve with; zero where the cluster has none for them.
+	MetricsServing ServingCertificate
 }
 
 // WorkerKubelet are the settings of the Linux workers' kubelets that Windows nodes follow.
@@ -26,6 +33,9 @@ type WorkerKubelet struct {
 	// ClusterDNS and ClusterDomain are what pods resolve names with.
 	ClusterDNS    []string
 	ClusterDomain string
+	// Settings are the workers' other settings that Windows nodes follow: a JSON object in canonical form, of fields for which
+	// FollowsKubeletField is true. Empty for none.
+	Settings string
 	// CloudProvider is "external" where a cloud controller manager initializes nodes; empty elsewhere.
 	CloudProvider string
 }
@@ -40,4 +50,20 @@ type ClusterNetwork struct {
 	HybridClusterNetworks []string
 	// VXLANPort is the hybrid overlay's port where it is not the usual 4789.
 	VXLANPort *int32
+	// MTU is the largest packet of a pod, in bytes; zero when it is not known.
+	MTU int32
+}
+
+// Proxy is how programs on a node reach what is outside of the cluster.
+type Proxy struct {
+	// HTTP and HTTPS are URLs, which may hold a password.
+	HTTP, HTTPS Secret
+	// NoProxy are the names, addresses and networks that are reached without it, separated by commas. It includes those of the cluster.
+	NoProxy string
+}
+
+// ServingCertificate is a TLS certificate with its key, both in PEM.
+type ServingCertificate struct {
+	Certificate string
+	Key         Secret
 }

@@ -75,6 +75,10 @@ func changeLeaf(tree any, path string) {
 			changeLeaf(node[next], rest)
 			return
 		}
+		if text, isText := node[next].(string); isText && next == "der" { // in base64
+			node[next] = "AAAA" + text
+			return
+		}
 		node[next] = changed(node[next])
 	case []any:
 		var i int

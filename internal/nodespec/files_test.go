@@ -92,7 +92,7 @@ func TestContainerdConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	plugin := config.Plugins["io.containerd.cri.v1.runtime"]
-	if config.Version != 3 || config.Root != `C:\ProgramData\containerd\root` || config.State != `C:\ProgramData\containerd\state` {
+	if config.Version != 4 || config.Root != `C:\ProgramData\containerd\root` || config.State != `C:\ProgramData\containerd\state` {
 		t.Errorf("%+v", config)
 	}
 	if plugin.Containerd.Runtimes[plugin.Containerd.DefaultRuntime].Type != "io.containerd.runhcs.v1" || plugin.Containerd.DefaultRuntime != "runhcs-wcow-process" {
@@ -105,6 +105,9 @@ func TestContainerdConfiguration(t *testing.T) {
 
 // R-122
 func TestNetworkConfigurationWaitsForWhatItNeeds(t *testing.T) {
+	if needs := fileOf(t, cniConfigFile).Needs; !slices.Contains(needs, NeedHNSNetwork) {
+		t.Errorf("pods may start before their network is there: the CNI's configuration needs %v", needs)
+	}
 	for _, file := range mustMake(t, azureInputs()).Files {
 		for need, placeholder := range map[Need]string{NeedPodSubnet: PlaceholderPodSubnet, NeedSourceVIP: PlaceholderSourceVIP} {
 			if holds := strings.Contains(file.Content, placeholder); holds != slices.Contains(file.Needs, need) {

@@ -36,9 +36,44 @@ func azureInputs() Inputs {
 	in.Cluster.ServiceCIDRs = []string{"172.30.0.0/16", "fd02::/112"}
 	in.Instance = Instance{Name: "winworker-x2k4f", NodeName: "winworker-x2k4f", HostName: "winworker-x2k4f", NodeIP: "10.0.128.7"}
 	in.Payload = append(in.Payload, testComponent("azure-cloud-node-manager", "azure-cloud-node-manager.exe"))
+	in.Cluster.Kubelet.Settings = testSettings
+	in.Cluster.Proxy = Proxy{HTTP: "http://user:secret-of-proxy@proxy.example.com:3128", HTTPS: "https://proxy.example.com:3129",
+		NoProxy: ".cluster.local,.svc,10.0.0.0/16,10.128.0.0/14,127.0.0.1,169.254.169.254,172.30.0.0/16,api-int.lab.example.com,localhost"}
+	in.Cluster.TrustedCAs = []string{testCertificate}
+	in.Cluster.MetricsServing = ServingCertificate{Certificate: testCertificate, Key: "-----BEGIN PRIVATE KEY-----\nc2VjcmV0LW9mLWV4cG9ydGVy\n-----END PRIVATE KEY-----\n"}
 	in.PodSubnet = "10.132.0.0/23"
 	in.LogSettings = LogSettings{FileSize: "100Mi", FileAge: 168 * time.Hour, FlushInterval: 5 * time.Second}
 	in.Debug = true
+	return in
+}
+
+// testSettings are a worker pool's, with what Windows nodes do not have in them.
+const testSettings = `{"containerLogMaxSize":"20Mi","evictionHard":{"imagefs.available":"20%","memory.available":"100Mi","nodefs.available":"5%","nodefs.inodesFree":"5%"},
+"featureGates":{"AdminNetworkPolicy":true,"RotateKubeletServerCertificate":true,"WinDSR":false},"kubeAPIQPS":100,"maxPods":120,
+"tlsCipherSuites":["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],"tlsMinVersion":"VersionTLS12"}`
+
+// awsInputs are those of a Machine on AWS.
+func awsInputs() Inputs {
+	in := platformInputs("AWS")
+	in.Instance.NodeName, in.PodSubnet = "ip-10-0-128-7.ec2.internal", "10.132.0.0/23"
+	return in
+}
+
+// platformInputs are those of a Machine on a platform, with the payload that the platform has.
+func platformInputs(platform string) Inputs {
+	in := testInputs()
+	in.Cluster.Platform = platform
+	in.Instance = Instance{Name: "winworker-x2k4f", NodeName: "winworker-x2k4f", HostName: "winworker-x2k4f", NodeIP: "10.0.128.7"}
+	switch platform {
+	case "AWS":
+		in.Payload = append(in.Payload, testComponent("ecr-credential-provider", "ecr-credential-provider.exe"))
+	case "Azure":
+		in.Payload = append(in.Payload, testComponent("azure-cloud-node-manager", "azure-cloud-node-manager.exe"))
+	}
+	if platform != "None" && platform != "BareMetal" {
+		in.Cluster.Kubelet.CloudProvider = "external"
+	}
+	in.LogSettings = LogSettings{FileSize: "100Mi", FileAge: 168 * time.Hour}
 	return in
 }
 

@@ -3,6 +3,7 @@ package nodespec
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +22,8 @@ type Inputs struct {
 	// PodSubnet is what the hybrid overlay assigned to the node; empty until it has.
 	PodSubnet   string
 	LogSettings LogSettings
+	// PauseImage is the image that holds a pod's namespaces; empty for the usual one.
+	PauseImage string
 	// Debug makes the services log more.
 	Debug bool
 }
@@ -60,6 +63,10 @@ func Make(in Inputs) (NodeSpec, error) {
 	if err := in.validate(); err != nil {
 		return NodeSpec{}, err
 	}
+	trusted, err := trustedCertificates(in.Cluster.TrustedCAs)
+	if err != nil {
+		return NodeSpec{}, fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, err)
+	}
 	programs := newPrograms(in.Payload)
 	spec := NodeSpec{
 		Schema: SchemaVersion, Instance: in.Instance.Name, Version: in.OperatorVersion,
@@ -68,22 +75,20 @@ func Make(in Inputs) (NodeSpec, error) {
 		Releases: programs.releases, Links: programs.links(),
 		Files:    files(in),
 		Firewall: firewall(), Exclusions: exclusions(programs),
-		Identity: Identity{
-			Directory:  pkiDirectory,
-			CommonName: "system:node:" + in.Instance.NodeName, Organization: "system:nodes",
-		},
-		Services: services(in, programs),
+		TrustedCertificates: trusted, Routes: routes(in),
+		Identity: identity(in, ServiceKubelet), Identities: identities(in),
+		Services: services(in, programs), Logs: logs(in),
 		Network: Network{
 			PodSubnet: in.PodSubnet, HNSNetwork: hnsNetwork,
 			OwnedNetworks:     []string{baseHNSNetwork, hnsNetwork},
 			SourceVIPEndpoint: sourceVIPEndpoint,
 		},
-		Checks: checks(),
+		Checks: checks(in),
 	}
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
 		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
-	spec.Directories = directories(spec.Services)
+	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in), containerdDirectories(in))
 	return spec, nil
 }
 
@@ -157,6 +162,7 @@ func directories(services []Service) []Directory {
 		{containerdDirectory, host.AccessInherited}, {registriesDirectory, host.AccessInherited}, {hybridOverlayDirectory, host.AccessInherited},
 		{`C:\k\etc`, host.AccessInherited}, {`C:\k\etc\kubernetes`, host.AccessInherited}, {manifestsDirectory, host.AccessInherited},
 		{ReleasesRoot, host.AccessInherited},
+		administrators(hybridOverlayPKI), administrators(tlsDirectory), {tlsCertsDirectory, host.AccessInherited},
 	}
 	for _, path := range inherited {
 		list = append(list, Directory{path, host.AccessInherited})
@@ -180,6 +186,15 @@ func exclusions(p *programs) []host.Exclusion {
 		{Kind: host.ExcludeProcess, Value: p.path("containerd.exe")},
 		{Kind: host.ExcludeProcess, Value: p.path("containerd-shim-runhcs-v1.exe")},
 	}
+}
+
+// routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node need: the address of
+// the metadata service on the clouds whose Windows images have a route of its own for it.
+func routes(in Inputs) []string {
+	if in.Cluster.Platform == platformAWS || in.Cluster.Platform == platformGCP {
+		return []string{"169.254.169.254/32"}
+	}
+	return nil
 }
 
 // firewall are the ports that others reach a node on.

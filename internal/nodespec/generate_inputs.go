@@ -10,37 +10,71 @@ import (
 	"strings"
 )
 
-// platformAzure is the Infrastructure platform type whose nodes run cloud-node-manager.
-const platformAzure = "Azure"
+// Infrastructure platform types whose nodes differ from others.
+const (
+	platformAWS   = "AWS"
+	platformAzure = "Azure"
+	platformGCP   = "GCP"
+)
+
+// faults collects what a NodeSpec cannot be made from.
+type faults []error
+
+func (f *faults) need(ok bool, format string, args ...any) {
+	if !ok {
+		*f = append(*f, fmt.Errorf(format, args...))
+	}
+}
+
+func (f *faults) add(err error) {
+	if err != nil {
+		*f = append(*f, err)
+	}
+}
 
 // validate reports everything that a NodeSpec cannot be made from. Names and addresses end in command lines and paths, so their form
 // is checked here again, whoever gave them.
 func (in Inputs) validate() error {
-	var faults []error
-	need := func(ok bool, format string, args ...any) {
-		if !ok {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
-	need(in.Instance.Name != "", "the instance has no name")
-	need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'", in.Instance.NodeName)
-	need(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
-	need(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
-	need(strings.HasPrefix(in.Cluster.APIServerInternalURL, "https://"), "the API server's internal address %q is not https", in.Cluster.APIServerInternalURL)
-	need(in.Cluster.APIServerCA != "", "the API server's certificate authority is not known")
-	need(in.Cluster.KubeletClientCA != "", "the certificate authority of the kubelet's clients is not known")
-	need(len(ipv4Networks(in.Cluster.ServiceCIDRs)) > 0, "the cluster has no IPv4 service network")
-	need(len(in.Cluster.Kubelet.ClusterDNS) > 0 && in.Cluster.Kubelet.ClusterDomain != "", "the cluster's DNS is not known")
-	need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is no digest", in.Agent.SHA256)
+	var f faults
+	f.need(in.Instance.Name != "", "the instance has no name")
+	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'", in.Instance.NodeName)
+	f.need(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
+	f.need(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
+	f.need(in.PauseImage == "" || isPauseImage(in.PauseImage), "the pause image %q is not host/repository:tag", in.PauseImage)
+	_, sized := parseSize(in.LogSettings.FileSize)
+	f.need(sized || in.LogSettings.FileSize == "", "the size of log files %q is none", in.LogSettings.FileSize)
+	in.Cluster.validate(&f)
+	f.need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is no digest", in.Agent.SHA256)
 	for _, component := range in.Payload {
 		for _, file := range component.Files {
-			need(isDigest(file.SHA256), "%s of component %s: sha256 %q is no digest", file.Name, component.Name, file.SHA256)
+			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is no digest", file.Name, component.Name, file.SHA256)
 		}
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, errors.Join(faults...))
+	if len(f) > 0 {
+		return fmt.Errorf("make the NodeSpec of host %q: %w", in.Instance.Name, errors.Join(f...))
 	}
 	return nil
+}
+
+func (c Cluster) validate(f *faults) {
+	f.need(strings.HasPrefix(c.APIServerInternalURL, "https://") && isWord(c.APIServerInternalURL),
+		"the API server's internal address %q is not https, or no URL", c.APIServerInternalURL)
+	f.need(c.APIServerCA != "", "the API server's certificate authority is not known")
+	f.need(c.KubeletClientCA != "", "the certificate authority of the kubelet's clients is not known")
+	f.need(len(ipv4Networks(c.ServiceCIDRs)) > 0, "the cluster has no IPv4 service network")
+	for _, network := range slices.Concat(c.ServiceCIDRs, c.Network.HybridClusterNetworks) {
+		_, err := netip.ParsePrefix(network)
+		f.need(err == nil, "the cluster's network %q is none", network)
+	}
+	if port := c.Network.VXLANPort; port != nil {
+		f.need(*port > 0 && *port < 1<<16, "the hybrid overlay's VXLAN port %d is no port", *port)
+	}
+	f.need(len(c.Kubelet.ClusterDNS) > 0 && c.Kubelet.ClusterDomain != "", "the cluster's DNS is not known")
+	f.need(isWord(c.Kubelet.ClusterDomain), "the cluster's domain %q is no name", c.Kubelet.ClusterDomain)
+	f.need(isWord(c.Kubelet.CloudProvider), "the kubelets' cloud provider %q is no name", c.Kubelet.CloudProvider)
+	_, err := kubeletSettings(c.Kubelet.Settings)
+	f.add(err)
+	f.add(c.Proxy.Validate())
 }
 
 // byName are the components in the order of their names, so that the order of the payload makes no difference.

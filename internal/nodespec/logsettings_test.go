@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
@@ -17,17 +18,52 @@ func TestLogSettings(t *testing.T) {
 			t.Errorf("got %q, error %v", got, err)
 		}
 	})
-	for name, size := range map[string]string{"nothing": "", "zero": "0"} {
-		t.Run(name+" sets nothing", func(t *testing.T) {
-			settings, err := ParseLogSettings(size, strings.Repeat("0s", len(size)), strings.Repeat("0s", len(size)))
+	t.Run("an environment that says nothing rotates as on a usual node", func(t *testing.T) {
+		settings, err := ParseLogSettings("", "", "")
+		if want := (LogSettings{FileSize: "100Mi", FileAge: 168 * time.Hour}); err != nil || settings != want {
+			t.Errorf("got %+v, error %v", settings, err)
+		}
+	})
+	for _, zero := range []string{"0", "0Mi"} {
+		t.Run("a size of "+zero+" turns rotation off everywhere", func(t *testing.T) {
+			settings, err := ParseLogSettings(zero, "0s", "0s")
 			if err != nil || settings != (LogSettings{}) || len(settings.arguments()) != 0 {
 				t.Errorf("got %+v, error %v", settings, err)
 			}
+			in := testInputs()
+			in.LogSettings = settings
+			if spec := mustMake(t, in); len(spec.Logs) != 0 {
+				t.Errorf("the agent rotates %v", spec.Logs)
+			}
 		})
 	}
+	t.Run("the size is the same to every program that rotates", func(t *testing.T) {
+		for size, want := range map[string]struct {
+			bytes int64
+			flag  string
+		}{"100Mi": {100 << 20, "100"}, "1G": {1e9, "953"}, "10k": {1e4, "1"}, "2Gi": {2 << 30, "2048"}, "0": {0, "1048576"}} {
+			settings, err := ParseLogSettings(size, "25h", "")
+			wantFlags := []string{"--logfile-maxsize=" + want.flag, "--logfile-maxage=2", "--logfile-maxbackups=0"}
+			if got := settings.lumberjackArguments(); err != nil || settings.bytes() != want.bytes || !slices.Equal(got, wantFlags) {
+				t.Errorf("%s is %d bytes and %q, error %v", size, settings.bytes(), got, err)
+			}
+		}
+	})
+	t.Run("the logs of programs that never rotate are the agent's to rotate", func(t *testing.T) {
+		spec := mustMake(t, azureInputs())
+		paths := []string{
+			`C:\var\log\containerd\containerd.log`, `C:\var\log\windows_exporter\windows_exporter.log`, `C:\var\log\csi-proxy\csi-proxy.log`,
+		}
+		for i, path := range paths {
+			if want := (Log{Path: path, MaxBytes: 100 << 20, MaxAge: 168 * time.Hour}); len(spec.Logs) != len(paths) || spec.Logs[i] != want {
+				t.Errorf("got %v, want %v", spec.Logs, want)
+			}
+		}
+	})
 	faults := map[string]struct{ size, age, flush, want string }{
 		"a size that is no number":       {"big", "", "", "SERVICES_LOG_FILE_SIZE"},
 		"a size below zero":              {"-1", "", "", "SERVICES_LOG_FILE_SIZE"},
+		"a size beyond any disk":         {"999999999999999Ti", "", "", "SERVICES_LOG_FILE_SIZE"},
 		"a size that is two words":       {"1 -x", "", "", "SERVICES_LOG_FILE_SIZE"},
 		"a size that Kubernetes refuses": {"100K", "", "", "SERVICES_LOG_FILE_SIZE"},
 		"an age without a unit":          {"", "7", "", "SERVICES_LOG_FILE_AGE"},
@@ -44,9 +80,10 @@ func TestLogSettings(t *testing.T) {
 	t.Run("every size that is accepted is a quantity to kube-log-runner", func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {
 			size := rapid.StringMatching(`[0-9]{1,16}(|[a-zA-Z]i?)`).Draw(r, "size")
-			if _, err := ParseLogSettings(size, "", ""); err == nil {
-				if _, err := resource.ParseQuantity(size); err != nil {
-					r.Fatalf("%s: %v", size, err)
+			if settings, err := ParseLogSettings(size, "", ""); err == nil {
+				quantity, err := resource.ParseQuantity(size)
+				if err != nil || quantity.Value() != settings.bytes() {
+					r.Fatalf("%s: %v, %d bytes", size, err, settings.bytes())
 				}
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -42,10 +43,18 @@ type NodeSpec struct {
 	Firewall []host.FirewallRule `json:"firewall,omitempty"`
 	// Exclusions are what Microsoft Defender Antivirus leaves out of its scans, where it is at work.
 	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
+	// TrustedCertificates are certificate authorities that the whole machine trusts, besides its own.
+	TrustedCertificates []TrustedCertificate `json:"trustedCertificates,omitempty"`
+	// Routes are addresses that must be reached through the adapter of the default route, in CIDR form: 169.254.169.254/32.
+	Routes []string `json:"routes,omitempty"`
 	// Identity is the kubelet's certificate.
 	Identity Identity `json:"identity"`
+	// Identities are the certificates of services that have one of their own.
+	Identities []Identity `json:"identities,omitempty"`
 	// Services are the Windows services in the order in which they start.
 	Services []Service `json:"services,omitempty"`
+	// Logs are the log files that the agent rotates, because those that write them do not.
+	Logs []Log `json:"logs,omitempty"`
 	// Network is the pod network.
 	Network Network `json:"network"`
 	// Checks prove that the node works.
@@ -79,13 +88,34 @@ type Link struct {
 	Target string `json:"target"`
 }
 
-// File is a configuration file. Its content is no secret: secrets have a type of their own.
+// File is a configuration file.
 type File struct {
-	Path    string      `json:"path"`
-	Content string      `json:"content"`
-	Access  host.Access `json:"access"`
+	Path    string `json:"path"`
+	Content string `json:"content,omitempty"`
+	// Secret is the content in place of Content, where nobody may see it but SYSTEM and administrators. It has no placeholders.
+	Secret Secret      `json:"secret,omitempty"`
+	Access host.Access `json:"access"`
 	// Needs names what must be known before the file can be written; its content holds placeholders for it until then.
 	Needs []Need `json:"needs,omitempty"`
+}
+
+// TrustedCertificate is the certificate of an authority.
+type TrustedCertificate struct {
+	// Fingerprint is the SHA-256 of the certificate in lower-case hex.
+	Fingerprint string `json:"fingerprint"`
+	// Subject is for people to read.
+	Subject string `json:"subject"`
+	// DER is the certificate.
+	DER []byte `json:"der"`
+}
+
+// Log is a log file that its writer appends to and never rotates.
+type Log struct {
+	Path string `json:"path"`
+	// MaxBytes is the size above which the file is rotated; zero for no limit.
+	MaxBytes int64 `json:"maxBytes,omitempty"`
+	// MaxAge is how long rotated files are kept; zero for ever.
+	MaxAge time.Duration `json:"maxAge,omitempty"`
 }
 
 // Need is something that the operator learns only while a host is being configured.
@@ -96,6 +126,9 @@ const (
 	NeedCertificate Need = "KubeletCertificate"
 	// NeedPodSubnet is the pod subnet that the cluster's network assigned to the node.
 	NeedPodSubnet Need = "PodSubnet"
+	// NeedHNSNetwork is the HNS network of the pods, with the node's subnet. A file that needs it is taken away while the network is not
+	// there, so that no pod starts before it, after a reboot either.
+	NeedHNSNetwork Need = "HNSNetwork"
 	// NeedSourceVIP is the address of the HNS endpoint from which kube-proxy sends. The agent itself makes it, once the HNS network is there.
 	NeedSourceVIP Need = "SourceVIP"
 )
@@ -111,14 +144,16 @@ type Service struct {
 	DisturbsPods bool `json:"disturbsPods,omitempty"`
 }
 
-// Identity says what the kubelet's client certificate must be. Its private key is made on the host and never leaves it.
+// Identity says what a client certificate must be. Its private key is made on the host and never leaves it.
 type Identity struct {
+	// Name is that of the service; empty for the kubelet. Files are named after it: <name>-client-current.pem.
+	Name string `json:"name,omitempty"`
 	// Directory is where client-go's certificate file store looks: C:\var\lib\kubelet\pki.
 	Directory string `json:"directory"`
-	// CommonName is system:node:<node name>, Organization system:nodes.
+	// CommonName is system:node:<node name>, Organization system:nodes for the kubelet.
 	CommonName   string `json:"commonName"`
 	Organization string `json:"organization"`
-	// Certificate is the signed certificate in PEM, once there is one. It is not part of the digest: the kubelet rotates it.
+	// Certificate is the signed certificate in PEM, once there is one. It is not part of the digest: it rotates.
 	Certificate string `json:"certificate,omitempty"`
 }
 
@@ -145,6 +180,7 @@ const (
 	CheckHNSNetwork       CheckKind = "HNSNetwork"       // the HNS network is there with the node's subnet
 	CheckFile             CheckKind = "File"             // the file is there with the desired content
 	CheckEndpoint         CheckKind = "Endpoint"         // an endpoint can be made on the HNS network and removed again
+	CheckPodConnects      CheckKind = "PodConnects"      // a TCP connection to the address can be made from where pods are
 	CheckExclusions       CheckKind = "Exclusions"       // Microsoft Defender Antivirus has the exclusions, or is not at work
 )
 
@@ -153,6 +189,8 @@ type Check struct {
 	Name   string    `json:"name"` // "KubeletHealthy"
 	Kind   CheckKind `json:"kind"`
 	Target string    `json:"target"` // service name, URL, CRI endpoint, network or path
+	// Hint is what an administrator may look at when the check does not pass; one sentence.
+	Hint string `json:"hint,omitempty"`
 	// Advisory checks are reported but do not keep a node from becoming Ready.
 	Advisory bool          `json:"advisory,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"` // how long the agent may wait for the check to pass
@@ -163,6 +201,10 @@ type Check struct {
 func (s NodeSpec) Digest() string {
 	s.Version = ""
 	s.Identity.Certificate = ""
+	s.Identities = slices.Clone(s.Identities)
+	for i := range s.Identities {
+		s.Identities[i].Certificate = ""
+	}
 	encoded, err := json.Marshal(s)
 	if err != nil {
 		// Only unsupported types make Marshal fail; the type has none, and a test pins that.

@@ -1,0 +1,58 @@
+package nodespec
+
+import (
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// ServiceExporter is the name of windows_exporter's Windows service.
+const ServiceExporter = "windows_exporter"
+
+// Places of the exporter's certificate.
+const (
+	tlsDirectory          = Root + `\tls`
+	tlsCertsDirectory     = tlsDirectory + `\certs`
+	exporterWebConfigFile = tlsDirectory + `\windows-exporter-webconfig.yaml`
+	exporterCertFile      = tlsCertsDirectory + `\tls.crt`
+	exporterKeyFile       = tlsCertsDirectory + `\tls.key`
+)
+
+// exporterCollectors measure what the console's graphs and the recording rules of the cluster's monitoring show of Windows nodes.
+var exporterCollectors = []string{"container", "cpu", "cpu_info", "logical_disk", "memory", "net", "os", "service", "system"}
+
+// windowsExporter serves metrics on port 9182, over TLS where the cluster has a certificate for it. It reads the certificate again for each
+// connection, so that it need not be restarted for a new one. Source: prometheus/exporter-toolkit, web/tls_config.go.
+func windowsExporter(in Inputs, p *programs) Service {
+	arguments := []string{
+		p.path("windows_exporter.exe"), "--collectors.enabled", strings.Join(exporterCollectors, ","), "--log.file", logPath(ServiceExporter),
+	}
+	if in.Cluster.MetricsServing.set() {
+		arguments = append(arguments, "--web.config.file", exporterWebConfigFile)
+	}
+	if in.Debug {
+		arguments = append(arguments, "--log.level", "debug")
+	}
+	return service(ServiceExporter, arguments)
+}
+
+// set tells whether there is a certificate.
+func (c ServingCertificate) set() bool { return c.Certificate != "" && c.Key != "" }
+
+func exporterFiles(in Inputs) []File {
+	if !in.Cluster.MetricsServing.set() {
+		return nil
+	}
+	// The key comes first and the configuration last.
+	return []File{
+		{Path: exporterKeyFile, Secret: in.Cluster.MetricsServing.Key, Access: host.AccessAdministrators},
+		inherited(exporterCertFile, in.Cluster.MetricsServing.Certificate),
+		inherited(exporterWebConfigFile, strings.Join([]string{
+			"tls_server_config:",
+			"  cert_file: '" + exporterCertFile + "'",
+			"  key_file: '" + exporterKeyFile + "'",
+			"  min_version: TLS12",
+			"",
+		}, "\n")),
+	}
+}

@@ -1,0 +1,110 @@
+package nodespec
+
+import "maps"
+
+// Places of the kubelet.
+const (
+	kubeletConfigFile   = Root + `\kubelet.conf`
+	kubeletClientCAFile = Root + `\kubelet-ca.crt`
+	registrationFile    = Root + `\registration`
+	manifestsDirectory  = Root + `\etc\kubernetes\manifests`
+	pkiDirectory        = `C:\var\lib\kubelet\pki`
+)
+
+// kubelet registers the node and runs its pods. Source of the flags: k8s.io/kubernetes/cmd/kubelet/app/options.
+func kubelet(in Inputs, p *programs) Service {
+	arguments := []string{
+		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile, "--cert-dir=" + pkiDirectory,
+		"--windows-service",
+		// Pods that keep all processors busy must not make the node NotReady.
+		"--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS",
+		"--node-labels=" + nodeLabels(in),
+		// The name is settled before the host is configured: that of the cloud on AWS and GCP, where its controllers look the node up by
+		// it, and else the host's own.
+		"--hostname-override=" + in.Instance.NodeName, "--node-ip=" + in.Instance.NodeIP, verbosity(in),
+	}
+	if in.Cluster.Kubelet.CloudProvider != "" {
+		arguments = append(arguments, "--cloud-provider="+in.Cluster.Kubelet.CloudProvider)
+	}
+	restartOn := []string{kubeletConfigFile, registrationFile}
+	if in.Cluster.Platform == platformAWS {
+		arguments = append(arguments, credentialProviderArguments(p)...)
+		restartOn = append(restartOn, credentialProviderFile)
+	}
+	s := service(ServiceKubelet, logged(in, p, ServiceKubelet, arguments...), "containerd")
+	s.StartType = startAfterBoot
+	s.Environment = proxyEnvironment(in)
+	s.Needs = []Need{NeedCertificate}
+	// kubelet-ca.crt is not among them: the kubelet reads it again by itself.
+	s.RestartOn = append(restartOn, clientFiles(ServiceKubelet)...)
+	// Pods run on without it. That Windows stops what depends on it too is seen by the plan.
+	return s
+}
+
+// nodeLabels are what the kubelet registers the node with, besides those that it gives every node: the operating system, its architecture
+// and build. Other labels of kubernetes.io are not for a kubelet to set.
+func nodeLabels(in Inputs) string {
+	labels := "node.openshift.io/os_id=Windows"
+	if in.Instance.BYOH {
+		labels += ",windowsmachineconfig.openshift.io/byoh=true"
+	}
+	return labels
+}
+
+func kubeletFiles(in Inputs) []File {
+	return []File{
+		inherited(kubeletClientCAFile, in.Cluster.KubeletClientCA),
+		inherited(registrationFile, registration(in)),
+		inherited(kubeletConfigFile, kubeletConfiguration(in)),
+	}
+}
+
+// registration is read by nobody: a change of it restarts the kubelet, so that it registers its Node again.
+func registration(in Inputs) string {
+	if in.Instance.Registration == "" {
+		return "first\n"
+	}
+	return "after " + in.Instance.Registration + "\n"
+}
+
+// kubeletConfiguration has the values that Windows nodes of OpenShift have had, the workers' in their place where Windows follows them, and
+// what the operator needs, which nothing overrides.
+func kubeletConfiguration(in Inputs) string {
+	config := object{
+		"maxPods":      250,
+		"kubeAPIQPS":   50,
+		"kubeAPIBurst": 100,
+		// Windows cannot count inodes; disk is what fills up.
+		"evictionHard":        object{"nodefs.available": "10%", "imagefs.available": "15%"},
+		"serializeImagePulls": false,
+		// Windows images are large, and unpacking one is a single call to the runtime.
+		"runtimeRequestTimeout": "10m",
+		"containerLogMaxSize":   "50Mi",
+	}
+	// They were validated before.
+	settings, _ := kubeletSettings(in.Cluster.Kubelet.Settings)
+	maps.Copy(config, settings)
+	maps.Copy(config, object{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+		"authentication": object{"x509": object{"clientCAFile": kubeletClientCAFile}, "anonymous": object{"enabled": false}},
+		"clusterDNS":     in.Cluster.Kubelet.ClusterDNS, "clusterDomain": in.Cluster.Kubelet.ClusterDomain,
+		"containerRuntimeEndpoint": containerdEndpoint,
+		"rotateCertificates":       true, "serverTLSBootstrap": true,
+		// oc adm node-logs asks the kubelet for the logs of services.
+		"enableSystemLogHandler": true, "enableSystemLogQuery": true,
+		// Windows has no cgroups.
+		"cgroupsPerQOS": false, "enforceNodeAllocatable": []string{"none"},
+		// Windows has no resolv.conf.
+		"resolvConf":    "",
+		"staticPodPath": manifestsDirectory,
+		// What Windows itself takes.
+		"systemReserved": object{"cpu": "500m", "ephemeral-storage": "1Gi", "memory": "2Gi"},
+		"registerNode":   true,
+		"registerWithTaints": []object{
+			{"key": "os", "value": "Windows", "effect": "NoSchedule"},
+			// Taken away by the operator when the node was checked to work.
+			{"key": "windowsmachineconfig.openshift.io/not-ready", "effect": "NoSchedule"},
+		},
+	})
+	return encode(config)
+}

@@ -1,0 +1,43 @@
+package nodespec
+
+// ServiceKubeProxy is the name of kube-proxy's Windows service.
+const ServiceKubeProxy = "kube-proxy"
+
+const (
+	kubeProxyConfigFile = Root + `\kube-proxy.conf`
+	sourceVIPEndpoint   = "VIPEndpoint"
+)
+
+// kubeProxy makes Services reachable from the node and its pods.
+func kubeProxy(in Inputs, p *programs) Service {
+	s := service(ServiceKubeProxy, logged(in, p, ServiceKubeProxy,
+		p.path("kube-proxy.exe"), "--config="+kubeProxyConfigFile, "--windows-service", verbosity(in)), ServiceHybridOverlay)
+	s.StartType = startAfterBoot
+	s.Needs = []Need{NeedCertificate, NeedPodSubnet, NeedSourceVIP}
+	s.RestartOn = append([]string{kubeProxyConfigFile}, clientFiles(ServiceKubeProxy)...)
+	// It removes and makes the rules of Services when it starts.
+	s.DisturbsPods = true
+	return s
+}
+
+func kubeProxyFiles(in Inputs) []File {
+	return []File{inherited(kubeProxyConfigFile, kubeProxyConfiguration(in), NeedPodSubnet, NeedSourceVIP)}
+}
+
+// kubeProxyConfiguration needs no feature gates: WinDSR and WinOverlay are locked to on since 1.34, and their names will go away. Source of
+// the fields: k8s.io/kube-proxy/config/v1alpha1.
+func kubeProxyConfiguration(in Inputs) string {
+	return encode(object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "kernelspace",
+		"clientConnection": object{"kubeconfig": kubeconfigFile},
+		"hostnameOverride": in.Instance.NodeName,
+		"clusterCIDR":      PlaceholderPodSubnet,
+		"winkernel": object{
+			"networkName": hnsNetwork,
+			// Packets to another node's pod leave with this address, for which the answer comes back into the overlay.
+			"sourceVip": PlaceholderSourceVIP,
+			// Without direct server return, Windows Server 2019 loses packets after a while (OCPBUGS-28254).
+			"enableDSR": true,
+		},
+	})
+}

@@ -1,0 +1,89 @@
+package nodespec
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// proxyEnvironment is what programs that reach out of the cluster get, each in the environment of its service: the machine's reaches services
+// only after a reboot. Source of the names: golang.org/x/net/http/httpproxy.
+func proxyEnvironment(in Inputs) []string {
+	p := in.Cluster.Proxy
+	if p.HTTP == "" && p.HTTPS == "" {
+		return nil
+	}
+	var environment []string
+	if p.HTTP != "" {
+		environment = append(environment, "HTTP_PROXY="+string(p.HTTP))
+	}
+	if p.HTTPS != "" {
+		environment = append(environment, "HTTPS_PROXY="+string(p.HTTPS))
+	}
+	return append(environment, "NO_PROXY="+noProxy(in))
+}
+
+// noProxy is the cluster's list with what a node must reach by itself whatever the list says, sorted and without doubles. Addresses of
+// the cloud's metadata service are among it because a proxy would ask for its own machine's.
+func noProxy(in Inputs) string {
+	entries := slices.Concat(
+		strings.Split(in.Cluster.Proxy.NoProxy, ","),
+		[]string{"localhost", "127.0.0.1", "169.254.169.254", ".svc", "." + in.Cluster.Kubelet.ClusterDomain},
+		in.Cluster.ServiceCIDRs, in.Cluster.Network.HybridClusterNetworks,
+	)
+	if server, err := url.Parse(in.Cluster.APIServerInternalURL); err == nil {
+		entries = append(entries, server.Hostname())
+	}
+	for i := range entries {
+		entries[i] = strings.TrimSpace(entries[i])
+	}
+	slices.Sort(entries)
+	entries = slices.DeleteFunc(slices.Compact(entries), func(entry string) bool { return entry == "" })
+	return strings.Join(entries, ",")
+}
+
+// Validate says which field of the proxy no program could use, or would use for something else than it says. It never tells the URLs, which
+// may hold a password.
+func (p Proxy) Validate() error {
+	var faults []error
+	for _, field := range []struct {
+		name  string
+		value Secret
+	}{{"httpProxy", p.HTTP}, {"httpsProxy", p.HTTPS}} {
+		if err := validProxyURL(string(field.value)); err != nil {
+			faults = append(faults, fmt.Errorf("the cluster's proxy: %s %w", field.name, err))
+		}
+	}
+	for entry := range strings.SplitSeq(p.NoProxy, ",") {
+		if entry = strings.TrimSpace(entry); !isWord(entry) {
+			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is no name, address or network", entry))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func validProxyURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	if !isWord(text) {
+		return errors.New("holds a space, a quote or a control character, which a URL has in escaped form only")
+	}
+	// The error of Parse holds the text.
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return errors.New("is no URL of the form http://host:port or https://host:port")
+	}
+	return nil
+}
+
+// isWord tells whether a text is safe in an environment and in a command line: no space, no quote, nothing that cannot be printed.
+func isWord(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("\"'`", r)
+	})
+}

@@ -1,0 +1,290 @@
+package nodespec
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+const (
+	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by itself.
+	// Source: kubelet, SetPreferredDockercfgPath of its root directory.
+	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json`
+	// defaultFolder is what containerd reads for the hosts that have no folder.
+	defaultFolder = "_default"
+	hostsFile     = "hosts.toml"
+)
+
+// What containerd is told to ask where it must ask nobody. The names are in the error of the pull, so they say why it failed. Nobody can
+// ever have a name that ends in .invalid (RFC 6761).
+const (
+	blockedServer    = "https://blocked-by-image-config.invalid"
+	notAllowedServer = "https://not-among-allowed-registries-of-image-config.invalid"
+	neverAskedServer = "https://source-never-contacted-by-mirror-set.invalid"
+	registryServer   = "registry-1.docker.io" // where the images of docker.io are
+)
+
+// registryFiles are how containerd reaches each registry, and the credentials that the kubelet has for them.
+func registryFiles(in Inputs) []File {
+	var list []File
+	for _, registry := range configuredRegistries(in) {
+		list = append(list, hostFiles(registry, in.Cluster.Registries.Credentials)...)
+	}
+	if in.Cluster.Registries.OnlyAllowed {
+		list = append(list, File{
+			Path: registryPath(defaultFolder, hostsFile), Access: host.AccessInherited,
+			Content: "# No other registries are allowed.\nserver = " + tomlString(notAllowedServer) + "\n",
+		})
+	}
+	return append(list, credentialFiles(in.Cluster.Registries)...)
+}
+
+// registryDirectories are the folders of the registries.
+func registryDirectories(in Inputs) []Directory {
+	var list []Directory
+	for _, registry := range configuredRegistries(in) {
+		list = append(list, Directory{registriesDirectory + `\` + registryFolder(registry.Host), host.AccessInherited})
+	}
+	if in.Cluster.Registries.OnlyAllowed {
+		list = append(list, Directory{registriesDirectory + `\` + defaultFolder, host.AccessInherited})
+	}
+	return list
+}
+
+func registryPath(folder, file string) string {
+	return registriesDirectory + `\` + folder + `\` + file
+}
+
+// configuredRegistries are the hosts that have a folder, in the order of its name. Those that can have none are left out: whoever read
+// them from the cluster tells so.
+func configuredRegistries(in Inputs) []Registry {
+	registries := slices.Clone(in.Cluster.Registries.Hosts)
+	if in.Cluster.Registries.OnlyAllowed {
+		// Without its pause image no pod starts. Where it comes from is the operator's choice and no user's.
+		if host := pauseImageHost(in); !slices.ContainsFunc(registries, func(r Registry) bool { return r.Host == host }) {
+			registries = append(registries, Registry{Host: host, Allowed: true})
+		} else {
+			for i := range registries {
+				registries[i].Allowed = registries[i].Allowed || registries[i].Host == host
+			}
+		}
+		for i := range registries {
+			registries[i].Blocked = registries[i].Blocked || !registries[i].Allowed
+		}
+	}
+	registries = slices.DeleteFunc(registries, func(r Registry) bool { return !IsRegistryHost(r.Host) })
+	slices.SortStableFunc(registries, func(a, b Registry) int { return strings.Compare(registryFolder(a.Host), registryFolder(b.Host)) })
+	return slices.CompactFunc(registries, func(a, b Registry) bool { return a.Host == b.Host })
+}
+
+// pauseImageHost is the host of the image that every pod needs; empty when it has none.
+func pauseImageHost(in Inputs) string {
+	named, err := reference.ParseNormalizedNamed(pauseImage(in))
+	if err != nil {
+		return ""
+	}
+	return reference.Domain(named)
+}
+
+// hostFiles are the files of a host: its hosts.toml last, so that what it names is there.
+func hostFiles(registry Registry, credentials []Credential) []File {
+	folder := registryFolder(registry.Host)
+	toml := hostsTOML{registry: registry, credentials: credentials}
+	content := toml.String()
+	list := make([]File, 0, len(toml.authorities)+1)
+	for _, ca := range toml.authorities {
+		list = append(list, File{Path: registryPath(folder, ca.name), Content: ca.content, Access: host.AccessInherited})
+	}
+	hosts := File{Path: registryPath(folder, hostsFile), Content: content, Access: host.AccessInherited}
+	if toml.secret {
+		hosts.Content, hosts.Secret, hosts.Access = "", Secret(content), host.AccessAdministrators
+	}
+	return append(list, hosts)
+}
+
+// credentialFiles is what the kubelet offers a registry for any pod. None for none. A registry that is never asked gets none, and neither
+// does one with mirrors: containerd offers what the kubelet gives it to each host that asks, also to mirrors and in place of their own. The
+// kubelet could keep it from that by the address that belongs to the credentials, and leaves it empty; on Linux nodes containers/image sees to
+// it. Source: containerd, internal/cri/server/images: ParseAuth; kubelet, kuberuntime_image.go.
+func credentialFiles(registries Registries) []File {
+	elsewhere := func(name string) bool {
+		host := credentialHost(name)
+		return slices.ContainsFunc(registries.Hosts, func(r Registry) bool { return r.Host == host && (r.NeverContact || r.Blocked || len(r.Mirrors) > 0) })
+	}
+	auths := object{}
+	for _, credential := range registries.Credentials {
+		if credential.Registry != "" && isBase64(credential.Auth) && !elsewhere(credential.Registry) {
+			auths[credential.Registry] = object{"auth": string(credential.Auth)}
+		}
+	}
+	if len(auths) == 0 {
+		return nil
+	}
+	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})), Access: host.AccessAdministrators}}
+}
+
+// credentialHost is the host whose images credentials are for. Docker Hub's stand under the name that docker login gave it.
+func credentialHost(name string) string {
+	host, _, _ := strings.Cut(name, "/")
+	if host == "index.docker.io" {
+		return "docker.io"
+	}
+	return host
+}
+
+// hostsTOML writes what containerd is told of a host. Its loader is core/remotes/docker/config of containerd: it asks the hosts in the
+// order of the file and then the server. A file that it cannot read it takes for none, which would open what is blocked; so nothing
+// stands in it twice, and whatever comes from the cluster is checked or quoted.
+type hostsTOML struct {
+	registry    Registry
+	credentials []Credential    // for all registries
+	authorities []authorityFile // that the text names
+	secret      bool            // the text holds credentials
+	text        strings.Builder
+}
+
+type authorityFile struct{ name, content string }
+
+func (h *hostsTOML) String() string {
+	h.line("# Images of " + h.registry.Host)
+	if h.registry.Blocked {
+		h.line("server = " + tomlString(blockedServer))
+		return h.text.String()
+	}
+	if h.registry.NeverContact {
+		h.line("server = " + tomlString(neverAskedServer))
+	} else {
+		h.server()
+	}
+	for _, mirror := range distinctMirrors(h.registry.Mirrors) {
+		h.mirror(mirror)
+	}
+	return h.text.String()
+}
+
+// server is the registry itself. Its address is left to containerd, which knows where the images of docker.io are, unless it may lack a
+// certificate: containerd falls back to plain HTTP for addresses of that scheme only, and tries HTTPS first all the same.
+func (h *hostsTOML) server() {
+	if h.registry.Insecure {
+		h.line("server = " + tomlString("http://"+address(h.registry.Host)))
+	}
+	h.endpoint(h.registry.Endpoint)
+	if len(h.registry.Mirrors) > 0 {
+		h.authorization("header", h.ownCredential())
+	}
+}
+
+// ownCredential is what the registry itself is asked with where the kubelet has nothing for it (see credentialFiles). A part of it may have
+// others, which can be told to nobody but the kubelet.
+func (h *hostsTOML) ownCredential() Secret {
+	whole := func(c Credential) bool {
+		return credentialHost(c.Registry) == h.registry.Host && !strings.Contains(c.Registry, "/")
+	}
+	if i := slices.IndexFunc(h.credentials, whole); i >= 0 {
+		return h.credentials[i].Auth
+	}
+	return ""
+}
+
+// address is where the images of a host are. Source: containerd, core/remotes/docker/config: ConfigureHosts.
+func address(host string) string {
+	if host == "docker.io" {
+		return registryServer
+	}
+	return host
+}
+
+func (h *hostsTOML) mirror(mirror Mirror) {
+	scheme, path := "https://", "/v2"
+	if mirror.Insecure {
+		scheme = "http://"
+	}
+	if mirror.Path != "" {
+		path += "/" + mirror.Path
+	}
+	table := "host." + tomlString(scheme+address(mirror.Host)+path)
+	h.line("")
+	h.line("[" + table + "]")
+	if mirror.Tags {
+		h.line(`capabilities = ["pull", "resolve"]`)
+	} else {
+		h.line(`capabilities = ["pull"]`)
+	}
+	// The path is whole: containerd appends no /v2.
+	h.line("override_path = true")
+	h.endpoint(mirror.Endpoint)
+	h.authorization(table+".header", mirror.Authorization)
+}
+
+// authorization writes the credentials for one host, as a table of its own. One that wants a token is asked for it with them. Source:
+// containerd, core/remotes/docker: WithAuthHeader.
+func (h *hostsTOML) authorization(table string, credential Secret) {
+	if credential == "" || !isBase64(credential) {
+		return
+	}
+	h.secret = true
+	h.line("[" + table + "]")
+	h.line("Authorization = " + tomlString("Basic "+string(credential)))
+}
+
+// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so one that is none is left out.
+func (h *hostsTOML) endpoint(endpoint Endpoint) {
+	if endpoint.Insecure {
+		h.line("skip_verify = true")
+	}
+	if !hasCertificate(endpoint.CA) {
+		return
+	}
+	sum := sha256.Sum256([]byte(endpoint.CA))
+	file := authorityFile{name: "ca-" + short(hex.EncodeToString(sum[:])) + ".pem", content: endpoint.CA}
+	if !slices.Contains(h.authorities, file) {
+		h.authorities = append(h.authorities, file)
+	}
+	// A relative path is taken from the folder of the file.
+	h.line("ca = " + tomlString(file.name))
+}
+
+func (h *hostsTOML) line(text string) { h.text.WriteString(text + "\n") }
+
+// distinctMirrors are the mirrors that can be written, each once, in their order. One that is named for tags and for digests serves both.
+func distinctMirrors(mirrors []Mirror) []Mirror {
+	var list []Mirror
+	for _, mirror := range mirrors {
+		if !isEndpointHost(mirror.Host) || !isRepositoryPath(mirror.Path) {
+			continue
+		}
+		if i := slices.IndexFunc(list, func(m Mirror) bool { return address(m.Host) == address(mirror.Host) && m.Path == mirror.Path }); i >= 0 {
+			list[i].Tags = list[i].Tags || mirror.Tags
+			continue
+		}
+		list = append(list, mirror)
+	}
+	return list
+}
+
+func hasCertificate(text string) bool {
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return false
+		}
+		if block.Type == "CERTIFICATE" && len(block.Headers) == 0 {
+			if _, err := x509.ParseCertificate(block.Bytes); err == nil {
+				return true
+			}
+		}
+	}
+}
+
+func isBase64(secret Secret) bool {
+	data, err := base64.StdEncoding.DecodeString(string(secret))
+	return err == nil && len(data) > 0 && !strings.ContainsAny(string(secret), "\r\n")
+}

@@ -1,0 +1,20 @@
+package nodespec
+
+// Secret is a text that prints as redacted, whatever the verb. Only its JSON form has the text: that is how it travels to the host.
+type Secret string
+
+const redacted = "[redacted]"
+
+// String hides the text.
+func (Secret) String() string { return redacted }
+
+// GoString hides the text from %#v.
+func (Secret) GoString() string { return redacted }
+
+// Bytes are the content of the file.
+func (f File) Bytes() []byte {
+	if f.Secret != "" {
+		return []byte(string(f.Secret))
+	}
+	return []byte(f.Content)
+}

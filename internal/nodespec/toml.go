@@ -1,0 +1,25 @@
+package nodespec
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tomlString is a text as a basic string of TOML, which can hold any text but what is no UTF-8.
+func tomlString(text string) string {
+	var quoted strings.Builder
+	quoted.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			quoted.WriteByte('\\')
+			quoted.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&quoted, `\u%04X`, r)
+		default:
+			quoted.WriteRune(r)
+		}
+	}
+	quoted.WriteByte('"')
+	return quoted.String()
+}
