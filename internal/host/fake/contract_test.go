@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -80,6 +81,14 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 			return endpoint, p.ServeRuntime(endpoint, func() host.RuntimeStatus { return status })
 		},
 		CreateNetwork: func(_ context.Context, network host.HNSNetwork) error { return r.CreateNetwork(network) },
+		OpenLog: func(path string) (io.WriteCloser, error) {
+			w := openLog{p, path}
+			_, err := w.Write(nil)
+			return w, err
+		},
+		PodTarget:     func() (string, error) { return "10.0.0.4:80", nil },
+		SilencePods:   func(address string) { r.PodsCannotReach(address) },
+		Platform:      "AWS",
 		StopAntivirus: func(ctx context.Context) error { return h.Services.Stop(ctx, host.DefenderService) },
 		Events: func(_ context.Context, source string) ([]host.Event, error) {
 			return slices.DeleteFunc(r.Events(), func(e host.Event) bool { return e.Source != source }), nil
@@ -87,11 +96,34 @@ func underTest(r *rig, h host.Host, p *Process) hosttest.Machine {
 	}
 }
 
+// openLog is a log that a process has open.
+type openLog struct {
+	p    *Process
+	path string
+}
+
+func (l openLog) Write(text []byte) (int, error) {
+	return len(text), l.p.AppendLog(l.path, string(text))
+}
+
+func (l openLog) Close() error {
+	return l.p.locked(func(*Machine) error {
+		for _, h := range l.p.holds {
+			h.release()
+		}
+		l.p.holds = nil
+		return nil
+	})
+}
+
 func TestHostContract(t *testing.T) {
 	results := hosttest.Run(t, hosttest.Subject{
 		Environment: hosttest.Fake,
 		Open: func(t *testing.T) hosttest.Machine {
-			r, hosts := contractMachine(t, func(o *Options) { o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} })
+			r, hosts := contractMachine(t, func(o *Options) {
+				o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
+				o.Metadata = map[string]string{"AWS": "ip-10-0-0-4.ec2.internal"}
+			})
 			// The process must live until the clean-up of the suite is done.
 			go func() { _, _ = r.Exec(context.Background(), ExecRequest{Path: `C:\test.exe`}) }()
 			p := <-hosts

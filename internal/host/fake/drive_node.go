@@ -26,6 +26,8 @@ type hold struct {
 	by   string
 	// image holds come from running an executable: it may be renamed, but neither replaced nor removed.
 	image bool
+	// shared holds come from programs that let others read and write the file, as those do that append to their logs.
+	shared bool
 }
 
 func (n *node) directory() bool { return n.children != nil }
@@ -67,6 +69,16 @@ func (n *node) inUse() error {
 	for _, child := range n.children {
 		if err := child.inUse(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// unshared returns an error when the file cannot be written in place beside what holds it.
+func (n *node) unshared() error {
+	for h := range n.holds {
+		if !h.shared {
+			return h.err()
 		}
 	}
 	return nil

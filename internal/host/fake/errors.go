@@ -44,6 +44,7 @@ var (
 	errNoHNS       error = &windowsError{"The Host Networking Service is not there; the feature Containers must be enabled.", nil}
 	errNoHost      error = &windowsError{"No such host is known.", host.ErrNotExist}
 	errNoRoute     error = &windowsError{"A socket operation was attempted to an unreachable network.", nil}
+	errASN1        error = &windowsError{"ASN1 bad tag value met.", fs.ErrInvalid}
 	errRefused     error = &windowsError{"No connection could be made because the target machine actively refused it.", nil}
 	errTaken       error = &windowsError{"Only one usage of each socket address is normally permitted.", nil}
 )

@@ -26,6 +26,9 @@ const (
 	KindEnvironment Kind = "environment" // a machine-wide variable changed
 	KindFirewall    Kind = "firewall"    // a rule changed
 	KindNetwork     Kind = "network"     // an HNS network or endpoint was made or deleted
+	KindRoute       Kind = "route"       // a route was added, deleted or lost
+	KindRoot        Kind = "root"        // a trusted root was added or removed
+	KindLog         Kind = "log"         // a log was rotated; Bytes is what it held
 	KindEvent       Kind = "event"       // an entry was written to the event log
 	KindEventSource Kind = "eventsource" // an event source became known or was removed
 	KindAntivirus   Kind = "antivirus"   // an exclusion of Microsoft Defender Antivirus was added or removed

@@ -45,6 +45,8 @@ type Machine struct {
 	events            []host.Event
 	eventSources      map[string]string // names by key
 	defender          defender
+	roots             rootStore
+	routes            routeTable
 
 	processes map[int]*Process
 	lastPID   int
@@ -80,7 +82,7 @@ func New(options Options) *Machine {
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
 		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
 		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{}, eventSources: newEventSources(),
-		silent: map[string]chan struct{}{},
+		silent: map[string]chan struct{}{}, roots: newRootStore(),
 	}
 	m.journal = newJournal(m.clock, &m.changes)
 	m.environment = newEnvironment()

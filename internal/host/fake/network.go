@@ -21,7 +21,7 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 		if err := m.checkNetwork(network); err != nil {
 			return fmt.Errorf("create HNS network %s: %w", network.Name, err)
 		}
-		m.networks = append(m.networks, network)
+		m.moveAdapter(func() { m.networks = append(m.networks, network) })
 		p.record(KindNetwork, "create network "+network.Name+" "+network.Subnet, 0)
 		return nil
 	})
@@ -36,6 +36,23 @@ func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 	}
 	_, err := netip.ParsePrefix(network.Subnet)
 	return err
+}
+
+// loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so, with their endpoints.
+func (m *Machine) loseNetworks() {
+	for _, network := range slices.Clone(m.networks) {
+		if !strings.EqualFold(network.Type, "Overlay") {
+			continue
+		}
+		m.moveAdapter(func() { m.dropNetwork(network.Name) })
+		m.journal.Append(KindNetwork, "lose network "+network.Name+": it was not persistent", 0)
+	}
+}
+
+// dropNetwork takes a network away with its endpoints.
+func (m *Machine) dropNetwork(name string) {
+	m.networks = slices.DeleteFunc(m.networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
+	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Network, name) })
 }
 
 // hns is an error when the Host Networking Service is not there. It comes with containers.
@@ -83,12 +100,10 @@ func (n networks) Endpoints(ctx context.Context) (list []host.HNSEndpoint, err e
 
 func (n networks) DeleteNetwork(ctx context.Context, name string) error {
 	return n.do(ctx, "DeleteNetwork", name, func(m *Machine) error {
-		i := m.network(name)
-		if i < 0 {
+		if m.network(name) < 0 {
 			return host.ErrNotExist
 		}
-		m.networks = slices.Delete(m.networks, i, i+1)
-		m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Network, name) })
+		m.moveAdapter(func() { m.dropNetwork(name) })
 		n.p.record(KindNetwork, "delete network "+name, 0)
 		return nil
 	})

@@ -53,6 +53,8 @@ func (m *Machine) begin() (boot int, up context.Context) {
 		m.name, m.pendingName = m.pendingName, ""
 	}
 	m.settleFeatures()
+	m.loseNetworks()
+	m.seedRoutes()
 	m.bootEnvironment = m.environment.clone()
 	m.startSystemProcesses()
 	m.journal.Append(KindPower, "boot", 0)

@@ -122,12 +122,15 @@ func TestReboot(t *testing.T) {
 			t.Error("it does not run")
 		}
 	})
-	t.Run("the state of the machine survives", func(t *testing.T) {
+	t.Run("the state of the machine survives, but for overlay networks", func(t *testing.T) {
 		r := boot(t, nil, func(o *Options) { o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled} })
 		r.write(`C:\file`, "content")
 		r.must(r.Firewall.SetRule(r.ctx, host.FirewallRule{Name: "n", DisplayName: "n", Protocol: "TCP", LocalPort: 10250}))
-		r.must(r.CreateNetwork(host.HNSNetwork{Name: "net", Type: "Overlay", Subnet: "10.1.0.0/24"}))
+		r.must(r.CreateNetwork(host.HNSNetwork{Name: "net", Type: "NAT", Subnet: "10.1.0.0/24"}))
 		before := r.Snapshot()
+		r.must(r.CreateNetwork(host.HNSNetwork{Name: "overlay", Type: "Overlay", Subnet: "10.2.0.0/24"}))
+		_, err := r.Networks.CreateEndpoint(r.ctx, "overlay", "endpoint")
+		r.must(err)
 		r.must(r.Power.Reboot(r.ctx, "test"))
 		r.until(r.Running)
 		if diff := cmp.Diff(before, r.Snapshot()); diff != "" {

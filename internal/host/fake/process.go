@@ -83,6 +83,7 @@ func (p *Process) host() host.Host {
 		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p}, Files: files{p}, Tree: tree{p},
 		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p}, Processes: processTable{p}, Probes: probes{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
+		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
 	}
 }
 
@@ -211,7 +212,7 @@ func (p *Process) Hold(path string) error {
 			return pathError("open", path, err)
 		}
 		if at.node != nil {
-			p.holds = append(p.holds, at.node.hold(fmt.Sprintf("%s (process %d)", p.Path, p.PID), false))
+			p.share(at.node)
 		}
 		return nil
 	})

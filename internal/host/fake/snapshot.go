@@ -23,6 +23,8 @@ type Snapshot struct {
 	Firewall        map[string]host.FirewallRule
 	Networks        []host.HNSNetwork  // sorted by name
 	Endpoints       []host.HNSEndpoint // sorted by name
+	Roots           []string           // fingerprints of the trusted roots, sorted
+	Routes          []string           // destinations of the routes that were added to the default route's adapter, sorted
 	EventSources    []string           // sorted
 	Exclusions      []host.Exclusion   // of Microsoft Defender Antivirus, sorted by value
 	Processes       []string           // paths, sorted
@@ -52,6 +54,7 @@ func (m *Machine) Snapshot() Snapshot {
 		Files: map[string]FileSnapshot{}, Services: map[string]ServiceSnapshot{}, Features: map[string]host.FeatureState{},
 		EventSources: m.eventSourceNames(), Environment: m.environment.values(), Firewall: map[string]host.FirewallRule{},
 		Networks: append([]host.HNSNetwork(nil), m.networks...), Endpoints: append([]host.HNSEndpoint(nil), m.endpoints...),
+		Roots: m.roots.fingerprints(), Routes: m.routes.destinations(),
 	}
 	m.drive.snapshot(`C:\`, s.Files)
 	for _, each := range m.services {

@@ -57,6 +57,11 @@ func (c *calls) record(h host.Host) host.Host {
 	h.EventLog = eventLogCalls{h.EventLog, c}
 	h.Antivirus = antivirusCalls{h.Antivirus, c}
 	h.Outbound = outboundCalls{h.Outbound, c}
+	h.Roots = rootsCalls{h.Roots, c}
+	h.Routes = routesCalls{h.Routes, c}
+	h.Logs = logsCalls{h.Logs, c}
+	h.PodNetwork = podNetworkCalls{h.PodNetwork, c}
+	h.Metadata = metadataCalls{h.Metadata, c}
 	return h
 }
 

@@ -39,6 +39,16 @@ func cancelBehaviours() []Behaviour {
 		}},
 		{"Environment.Set", func(s *suite, ctx context.Context) error { return s.Environment.Set(ctx, variable, "x") }},
 		{"Firewall.SetRule", func(s *suite, ctx context.Context) error { return s.Firewall.SetRule(ctx, firewallRule()) }},
+		{"Roots.Add", func(s *suite, ctx context.Context) error {
+			a, _ := s.roots()
+			defer func() { is(s, "in the store", s.trusted(a), 0) }()
+			return s.Roots.Add(ctx, a)
+		}},
+		{"Routes.Add", func(s *suite, ctx context.Context) error {
+			s.borrowRoutes()
+			defer func() { is(s, "the route", s.routed(routeTo), false) }()
+			return s.Routes.Add(ctx, routeTo)
+		}},
 		{"Processes.Kill", func(s *suite, ctx context.Context) error {
 			return s.Processes.Kill(ctx, s.start(s.idle(serviceOne)).PID)
 		}},

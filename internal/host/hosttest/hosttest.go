@@ -1,7 +1,8 @@
 // Package hosttest is the behaviour contract of package host: one suite that every implementation passes, on the machine in memory,
 // on the test hosts under Wine and on a real Windows Server. On a real machine it touches only the folder C:\wmco-contract-test,
 // services, rules, networks and variables whose names begin with "wmco-contract-", the optional feature TelnetClient and, for a
-// moment, the pending computer name; it gives all of it back. It restarts the machine only when it is told to (ArmReboot).
+// moment, the pending computer name, two expired certificates among the trusted roots and routes to addresses that are kept for
+// documentation; it gives all of it back. It restarts the machine only when it is told to (ArmReboot).
 //
 // A behaviour is a sentence about one method of one interface. What an environment cannot show is declared by a Mark with its
 // reason; the suite tries it all the same and says so when it works after all. The results are a Report.
@@ -9,6 +10,7 @@ package hosttest
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 
@@ -41,6 +43,14 @@ type Machine struct {
 	Events func(ctx context.Context, source string) ([]host.Event, error)
 	// StopAntivirus ends Microsoft Defender Antivirus for one behaviour. Nil where that cannot be done, as on a real Windows.
 	StopAntivirus func(ctx context.Context) error
+	// OpenLog opens a file to append to it, as Go's programs open their logs. The suite closes it.
+	OpenLog func(path string) (io.WriteCloser, error)
+	// PodTarget is a port of an address (10.0.0.4:8080) that pods of an HNS network reach until the test ends. Nil where there is none.
+	PodTarget func() (address string, err error)
+	// SilencePods makes sure that pods get no answer from an address. Nil where nobody would answer, as on every network.
+	SilencePods func(address string)
+	// Platform is the cloud that the machine is in, if it has a metadata service.
+	Platform string
 }
 
 // Programs are the words of commands that run as Windows services until they are stopped.
@@ -87,6 +97,7 @@ func Behaviours() []Behaviour {
 		eventLogBehaviours(),
 		antivirusBehaviours(),
 		outboundBehaviours(),
+		rootsBehaviours(), routesBehaviours(), logsBehaviours(), podNetworkBehaviours(), metadataBehaviours(),
 		cancelBehaviours(),
 	} {
 		all = append(all, group...)

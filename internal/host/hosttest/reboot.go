@@ -76,6 +76,22 @@ func rebootBehaviours() []rebootBehaviour {
 				s.eventually("running", func() bool { return s.service(serviceOne).State == host.ServiceRunning })
 				is(s, "state of the manual one", s.service(serviceTwo).State, host.ServiceStopped)
 			}},
+		{Behaviour{"Roots.Add", "an added certificate is in the store after a reboot", nil},
+			func(s *suite, _ *memory) {
+				a, _ := s.roots()
+				s.must(s.Roots.Add(s.ctx, a))
+			},
+			func(s *suite, _ memory) {
+				a, _ := s.roots()
+				is(s, "in the store", s.trusted(a), 1)
+			}},
+		{Behaviour{"Routes.Add", "an added route is gone after a reboot", nil},
+			func(s *suite, _ *memory) {
+				s.viaDefault()
+				s.must(s.Routes.Add(s.ctx, routeTo))
+				is(s, "the route", s.routed(routeTo), true)
+			},
+			func(s *suite, _ memory) { is(s, "the route", s.routed(routeTo), false) }},
 		{Behaviour{"Environment.Set", "services see a new variable of the machine after a reboot", nil},
 			func(s *suite, _ *memory) { s.must(s.Environment.Set(s.ctx, variable, "after the reboot")) },
 			func(s *suite, _ memory) {
@@ -175,6 +191,9 @@ func giveBack(machine Machine, m memory) error {
 	ctx, cancel := context.WithTimeout(context.Background(), allowance)
 	defer cancel()
 	left := []error{machine.Host.System.SetHostName(ctx, m.Before.HostName), (&suite{Host: machine.Host}).clean(ctx)}
+	for _, der := range testCertificates() {
+		left = append(left, machine.Host.Roots.Remove(ctx, fingerprintOf(der)))
+	}
 	if m.Feature == host.FeatureDisabled {
 		left = append(left, machine.Host.Features.Disable(ctx, rebootFeature))
 	}

@@ -72,10 +72,10 @@ func setFolderAccess(path drivePath, access host.Access) error {
 		return err
 	}
 	defer windows.CloseHandle(handle) //nolint:errcheck // the change is made
-	return setSecurity(handle, sddl, parts)
+	return setSecurity(handle, windows.SE_FILE_OBJECT, sddl, parts)
 }
 
-func setSecurity(handle windows.Handle, sddl string, parts windows.SECURITY_INFORMATION) error {
+func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string, parts windows.SECURITY_INFORMATION) error {
 	descriptor, err := windows.SecurityDescriptorFromString(sddl)
 	if err != nil {
 		return fmt.Errorf("make a security descriptor of %q: %w", sddl, err)
@@ -94,5 +94,5 @@ func setSecurity(handle windows.Handle, sddl string, parts windows.SECURITY_INFO
 			return fmt.Errorf("take the owner of %q: %w", sddl, err)
 		}
 	}
-	return windows.SetSecurityInfo(handle, windows.SE_FILE_OBJECT, parts, owner, nil, dacl, nil)
+	return windows.SetSecurityInfo(handle, kind, parts, owner, nil, dacl, nil)
 }

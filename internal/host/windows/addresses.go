@@ -20,36 +20,25 @@ func addresses() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes, err := listDefaultRoutes()
+	table, err := listRoutes()
 	if err != nil {
 		return nil, err
+	}
+	var routes []defaultRoute
+	for _, each := range table {
+		if each.destination.Bits() == 0 {
+			routes = append(routes, defaultRoute{each.index, each.metric})
+		}
 	}
 	return orderAddresses(adapters, routes), nil
 }
 
 // listAdapters are the adapters that are up.
 func listAdapters() ([]adapter, error) {
-	const flags = windows.GAA_FLAG_SKIP_ANYCAST | windows.GAA_FLAG_SKIP_MULTICAST | windows.GAA_FLAG_SKIP_DNS_SERVER
-	size := uint32(16 << 10)
-	var buffer []uint64
-	for {
-		buffer = make([]uint64, size/8+1)
-		size = uint32(len(buffer) * 8)
-		err := windows.GetAdaptersAddresses(windows.AF_INET, flags, 0, (*windows.IpAdapterAddresses)(unsafe.Pointer(&buffer[0])), &size)
-		if err == nil {
-			break
-		}
-		if errors.Is(err, windows.ERROR_NO_DATA) {
-			return nil, nil // no adapter has an address
-		}
-		if !errors.Is(err, windows.ERROR_BUFFER_OVERFLOW) {
-			return nil, fmt.Errorf("list the network adapters: %w", err)
-		}
-	}
 	var adapters []adapter
-	for at := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buffer[0])); at != nil; at = at.Next {
+	err := eachAdapter(func(at *windows.IpAdapterAddresses) {
 		if at.OperStatus != windows.IfOperStatusUp || at.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
-			continue
+			return
 		}
 		found := adapter{index: at.IfIndex, metric: at.Ipv4Metric}
 		for unicast := at.FirstUnicastAddress; unicast != nil; unicast = unicast.Next {
@@ -58,24 +47,29 @@ func listAdapters() ([]adapter, error) {
 			}
 		}
 		adapters = append(adapters, found)
-	}
-	return adapters, nil
+	})
+	return adapters, err
 }
 
-func listDefaultRoutes() ([]defaultRoute, error) {
-	var table *windows.MibIpForwardTable2
-	if err := windows.GetIpForwardTable2(windows.AF_INET, &table); err != nil {
-		if errors.Is(err, windows.ERROR_NOT_FOUND) {
-			return nil, nil // no routes
+// eachAdapter goes through the network adapters with their IPv4 addresses.
+func eachAdapter(visit func(*windows.IpAdapterAddresses)) error {
+	const flags = windows.GAA_FLAG_SKIP_ANYCAST | windows.GAA_FLAG_SKIP_MULTICAST | windows.GAA_FLAG_SKIP_DNS_SERVER
+	size := uint32(16 << 10)
+	for {
+		buffer := make([]uint64, size/8+1)
+		size = uint32(len(buffer) * 8)
+		first := (*windows.IpAdapterAddresses)(unsafe.Pointer(&buffer[0]))
+		switch err := windows.GetAdaptersAddresses(windows.AF_INET, flags, 0, first, &size); {
+		case errors.Is(err, windows.ERROR_NO_DATA):
+			return nil // no adapter has an address
+		case errors.Is(err, windows.ERROR_BUFFER_OVERFLOW):
+			continue
+		case err != nil:
+			return fmt.Errorf("list the network adapters: %w", err)
 		}
-		return nil, fmt.Errorf("list the routes: %w", err)
-	}
-	defer windows.FreeMibTable(unsafe.Pointer(table))
-	var routes []defaultRoute
-	for _, row := range table.Rows() {
-		if row.DestinationPrefix.PrefixLength == 0 {
-			routes = append(routes, defaultRoute{row.InterfaceIndex, row.Metric})
+		for at := first; at != nil; at = at.Next {
+			visit(at)
 		}
+		return nil
 	}
-	return routes, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 
 // The contract suite changes the machine that it runs on, so it runs only where it is told what that is.
 var contract struct {
-	environment, results, reboot string
+	environment, results, reboot, platform string
 }
 
 // TestMain is the test program, and the Windows services that the contract suite starts.
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 	flag.StringVar(&contract.environment, "environment", "", "`where` the contract suite runs: windows (a Windows Server), wine (a test host of the lab)")
 	flag.StringVar(&contract.results, "results", "", "`file` for the results of the contract suite, JSON")
 	flag.StringVar(&contract.reboot, "reboot", "", "`half` of the reboot test to run instead of the suite: arm (RESTARTS THE MACHINE), then check")
+	flag.StringVar(&contract.platform, "platform", "", "`cloud` that the machine is in: AWS, GCP")
 	flag.Parse()
 	os.Exit(m.Run())
 }
@@ -81,6 +83,11 @@ func openContract(t *testing.T) hosttest.Machine {
 			return createNetwork(ctx, h, network)
 		},
 		Events: readEvents,
+		OpenLog: func(path string) (io.WriteCloser, error) {
+			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		},
+		PodTarget: func() (string, error) { return listenForPods(t, h) },
+		Platform:  contract.platform,
 	}
 }
 

@@ -56,6 +56,13 @@ func TestHTTPGet(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("the host's own certificate need not name the loopback address", func(t *testing.T) {
+		secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		defer secure.Close()
+		if status, _, err := httpGet(t.Context(), secure.URL); status != http.StatusNoContent || err != nil {
+			t.Error(status, err)
+		}
+	})
 	t.Run("what is no address is an error", func(t *testing.T) {
 		if _, _, err := httpGet(t.Context(), "http://[::1"); err == nil {
 			t.Error("accepted")

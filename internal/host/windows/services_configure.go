@@ -12,7 +12,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
-	"golang.org/x/sys/windows/registry"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -168,27 +167,6 @@ func (s service) setRecovery(wanted recovery) error {
 	}
 	if err != nil {
 		return fmt.Errorf("set its recovery actions: %w", translate(err))
-	}
-	return nil
-}
-
-// setServiceEnvironment sets the service's own environment, which its next process gets.
-func setServiceEnvironment(name string, list []string) error {
-	key, err := registry.OpenKey(registry.LOCAL_MACHINE, servicesKey+name, registry.SET_VALUE)
-	if err != nil {
-		return fmt.Errorf("set its environment: %w", translate(err))
-	}
-	defer func() { _ = key.Close() }()
-	if len(list) == 0 {
-		err = key.DeleteValue(environmentValue)
-		if errors.Is(err, registry.ErrNotExist) {
-			err = nil
-		}
-	} else {
-		err = key.SetStringsValue(environmentValue, list)
-	}
-	if err != nil {
-		return fmt.Errorf("set its environment: %w", translate(err))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/windows"
 
@@ -96,18 +97,37 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 	if process == 0 {
 		return nil
 	}
-	if err := waitForObject(ctx, process); err != nil {
+	if err := awaitExit(ctx, process, exitGrace); err != nil {
 		return fmt.Errorf("wait for its process %d to end: %w", status.ProcessId, err)
 	}
 	return nil
 }
 
-// ownProcess is a handle of the service's process to wait for; 0 when the process is not the service's alone or may not be waited for.
+// exitGrace is how long a process may go on after its service has stopped. Some never end by themselves (csi-proxy and hybrid-overlay-node:
+// their main functions do not hear of the stop). The service control manager ends such processes too, after a time that is not documented.
+const exitGrace = 30 * time.Second
+
+var errStays = errors.New("the process goes on")
+
+// awaitExit waits for the end of the process of a stopped service, and ends it after the grace.
+func awaitExit(ctx context.Context, process windows.Handle, grace time.Duration) error {
+	limited, cancel := context.WithTimeoutCause(ctx, grace, errStays)
+	defer cancel()
+	if err := waitForObject(limited, process); !errors.Is(err, errStays) {
+		return err
+	}
+	if err := windows.TerminateProcess(process, exitKilled); err != nil && !ended(process) {
+		return fmt.Errorf("end it: %w", err)
+	}
+	return waitForObject(ctx, process)
+}
+
+// ownProcess is a handle of the service's process to wait for, and to end; 0 when the process is not the service's alone or is protected.
 func ownProcess(status windows.SERVICE_STATUS_PROCESS) (windows.Handle, error) {
 	if status.ProcessId == 0 || status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS == 0 {
 		return 0, nil
 	}
-	process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, status.ProcessId)
+	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_TERMINATE, false, status.ProcessId)
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 		return 0, nil // it has ended, or Windows protects it
 	}

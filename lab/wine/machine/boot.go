@@ -100,6 +100,11 @@ func (m *machine) boot() (ended <-chan string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.config.Interface != "" {
+		if err := dropRoutes(); err != nil {
+			return nil, err
+		}
+	}
 	m.event(wire.BootAt, name)
 	console, err := os.OpenFile(filepath.Join(m.config.Dir, wire.ConsoleFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

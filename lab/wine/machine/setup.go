@@ -45,6 +45,23 @@ func setUpNetwork(config wire.Config) error {
 	return nil
 }
 
+// routeOfWindows is the protocol of the routes that Windows' programs have made; see lab/wine/standin/c/routes.c.
+const routeOfWindows = unix.RTPROT_STATIC
+
+// dropRoutes takes away the routes that were made since the last boot: none of them outlives it.
+func dropRoutes() error {
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeOfWindows}, netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		return fmt.Errorf("list the routes: %w", err)
+	}
+	for _, route := range routes {
+		if err := netlink.RouteDel(&route); err != nil {
+			return fmt.Errorf("delete the route to %s: %w", route.Dst, err)
+		}
+	}
+	return nil
+}
+
 // mount is one mount below the host's root.
 type mount struct {
 	source, target, kind string

@@ -14,6 +14,7 @@ import (
 const (
 	ntfsLibrary     = "wmco-lab-ntfs"
 	servicesLibrary = "wmco-lab-services"
+	routesLibrary   = "wmco-lab-routes"
 )
 
 // forwards are the functions that Wine's libraries forward, once patched.
@@ -27,12 +28,20 @@ var forwards = map[string][]string{
 		"GetSecurityInfo", "SetSecurityInfo",
 		"OpenServiceW", "CreateServiceW", "CloseServiceHandle", "ChangeServiceConfig2W", "QueryServiceConfig2W",
 	},
+	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2"},
 }
+
+// renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbour in the order of names, which
+// Windows' loader searches, that nothing on a host calls.
+var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry", "DeleteIpForwardEntry2": "DeleteIpNetEntry"}
 
 // target is the library that a function is forwarded to.
 func target(function string) string {
-	if strings.Contains(function, "Service") {
+	switch {
+	case strings.Contains(function, "Service"):
 		return servicesLibrary
+	case strings.Contains(function, "IpForward"):
+		return routesLibrary
 	}
 	return ntfsLibrary
 }
@@ -41,7 +50,8 @@ func target(function string) string {
 const WineLibraries = "usr/lib/x86_64-linux-gnu/wine/x86_64-windows"
 
 // PatchWine makes Wine's libraries below the root of a Debian system forward a few functions to wmco-lab-ntfs.dll, which adds
-// symbolic links and access lists, and to wmco-lab-services.dll, which keeps recovery actions. From then on every prefix must have the libraries of Build in System32: patch after the first
+// symbolic links and access lists, to wmco-lab-services.dll, which keeps recovery actions, and to wmco-lab-routes.dll, which adds and deletes
+// routes. From then on every prefix must have the libraries of Build in System32: patch after the first
 // prefix was made. Patching twice changes nothing.
 func PatchWine(root string) error {
 	for name, functions := range forwards {
@@ -50,7 +60,7 @@ func PatchWine(root string) error {
 		if err != nil {
 			return fmt.Errorf("patch Wine's %s: %w", name, err)
 		}
-		if bytes.Contains(content, []byte(ntfsLibrary+".")) {
+		if bytes.Contains(content, []byte(target(functions[0])+".")) {
 			continue
 		}
 		if err := forward(content, functions); err != nil {
@@ -80,18 +90,22 @@ func forward(content []byte, functions []string) error {
 		return err
 	}
 	for _, function := range functions {
-		slot, err := e.slot(function)
+		exported := function
+		if lacking := renamed[function]; lacking != "" {
+			exported = lacking
+		}
+		name, slot, err := e.slot(exported)
 		if err != nil {
 			return err
 		}
-		target := append([]byte(target(function)+"."+function), 0)
-		if uint32(len(target)) > e.room {
-			return fmt.Errorf("there is no room for the forwarder of %s", function)
+		if exported != function {
+			if err := e.put(name, function); err != nil {
+				return err
+			}
 		}
-		copy(content[e.offset+e.size:], target)
-		binary.LittleEndian.PutUint32(content[slot:], e.rva+e.size)
-		e.size += uint32(len(target))
-		e.room -= uint32(len(target))
+		if err := e.put(slot, target(function)+"."+function); err != nil {
+			return err
+		}
 	}
 	binary.LittleEndian.PutUint32(content[directory+4:], e.size)
 	return nil
@@ -124,8 +138,20 @@ func findExports(content []byte) (e exports, directory uint32, err error) {
 	return e, 0, fmt.Errorf("its export directory has no section of its own")
 }
 
-// slot is where in the file the address of an exported function is.
-func (e exports) slot(function string) (uint32, error) {
+// put adds a text to the directory and makes the address at this place of the file lead to it.
+func (e *exports) put(slot uint32, text string) error {
+	if uint32(len(text)+1) > e.room {
+		return fmt.Errorf("there is no room for %s", text)
+	}
+	copy(e.content[e.offset+e.size:], text+"\x00")
+	binary.LittleEndian.PutUint32(e.content[slot:], e.rva+e.size)
+	e.size += uint32(len(text) + 1)
+	e.room -= uint32(len(text) + 1)
+	return nil
+}
+
+// slot is where in the file the address of an exported function's name is, and that of the function.
+func (e exports) slot(function string) (named, slot uint32, err error) {
 	at := func(rva uint32) uint32 { return rva - e.rva + e.offset }
 	word := func(offset uint32) uint32 { return binary.LittleEndian.Uint32(e.content[offset:]) }
 	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)), at(word(e.offset+36))
@@ -135,7 +161,7 @@ func (e exports) slot(function string) (uint32, error) {
 			continue
 		}
 		ordinal := uint32(binary.LittleEndian.Uint16(e.content[ordinals+2*i:]))
-		return addresses + 4*ordinal, nil
+		return names + 4*i, addresses + 4*ordinal, nil
 	}
-	return 0, fmt.Errorf("it exports no %s", function)
+	return 0, 0, fmt.Errorf("it exports no %s", function)
 }

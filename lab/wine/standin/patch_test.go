@@ -2,6 +2,7 @@ package standin
 
 import (
 	"bytes"
+	"cmp"
 	"debug/pe"
 	"fmt"
 	"os"
@@ -38,7 +39,11 @@ func TestPatchWine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, functions := range forwards {
-		compile(t, filepath.Join(folder, name), page, append([]string{"Another", "ZwLast"}, functions...)...)
+		exported := []string{"Another", "ZwLast"}
+		for _, function := range functions {
+			exported = append(exported, cmp.Or(renamed[function], function))
+		}
+		compile(t, filepath.Join(folder, name), page, exported...)
 	}
 	if err := PatchWine(root); err != nil {
 		t.Fatal(err)
@@ -53,6 +58,24 @@ func TestPatchWine(t *testing.T) {
 			target, forwarded := forwarder(t, once, name)
 			if name == "Another" == forwarded || forwarded && target != ntfsLibrary+"."+name {
 				t.Errorf("%s leads to %q (forwarded: %v)", name, target, forwarded)
+			}
+		}
+	})
+	t.Run("functions that Wine lacks take the place of others, and names stay in order", func(t *testing.T) {
+		content, err := os.ReadFile(filepath.Join(folder, "iphlpapi.dll"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lacking, neighbour := range renamed {
+			if target, _ := forwarder(t, content, lacking); target != routesLibrary+"."+lacking {
+				t.Errorf("%s leads to %q", lacking, target)
+			}
+			e, _, err := findExports(content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := e.slot(neighbour); err == nil {
+				t.Errorf("%s is there still", neighbour)
 			}
 		}
 	})
@@ -80,7 +103,7 @@ func forwarder(t *testing.T, content []byte, function string) (target string, fo
 	if err != nil {
 		t.Fatal(err)
 	}
-	slot, err := e.slot(function)
+	_, slot, err := e.slot(function)
 	if err != nil {
 		t.Fatal(err)
 	}

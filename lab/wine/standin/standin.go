@@ -1,5 +1,5 @@
 // Package standin builds what stands in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host Compute Network
-// API, the DISM API, the firewall's COM classes, symbolic links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file
+// API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file
 // says what it simulates and what it does not. What runs on them is shown on a stand-in and not proven.
 package standin
 
@@ -55,6 +55,7 @@ var libraries = []library{
 	{"dismapi.dll", []string{"dismapi.c", "features.c", "dismapi.def"}, nil, false},
 	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"}, []string{"ole32", "oleaut32", "uuid"}, false},
 	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
+	{routesLibrary + ".dll", []string{"routes.c", "routes.def"}, nil, false},
 	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"}, []string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
 }
 

@@ -51,6 +51,31 @@ static DWORD read_wine(HANDLE h, SECURITY_INFORMATION parts, PSECURITY_DESCRIPTO
     return code;
 }
 
+/*
+ * Wine holds programs to the access list of a registry key, but hands no entries down from the key above: an empty list that lets inherited
+ * entries in would shut everyone out. So a list that is set gets one entry more, for everyone, which is not shown.
+ */
+static const unsigned char everyone[] = {ACCESS_ALLOWED_ACE_TYPE, CONTAINER_INHERIT_ACE, 20, 0, 0x3f, 0, 0x0f, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+
+static PACL widen(const ACL *dacl, char *room, size_t size) {
+    if (dacl == NULL || dacl->AclSize + sizeof everyone > size) return (PACL)dacl;
+    PACL wider = (PACL)room;
+    memcpy(wider, dacl, dacl->AclSize);
+    memcpy(room + dacl->AclSize, everyone, sizeof everyone);
+    wider->AclSize = (WORD)(wider->AclSize + sizeof everyone);
+    wider->AceCount++;
+    return wider;
+}
+
+static void narrow(PSECURITY_DESCRIPTOR descriptor) {
+    BOOL is, defaulted;
+    PACL dacl = NULL;
+    if (!GetSecurityDescriptorDacl(descriptor, &is, &dacl, &defaulted) || dacl == NULL || dacl->AceCount == 0) return;
+    const ACE_HEADER *last = (const ACE_HEADER *)(dacl + 1);
+    for (WORD i = 1; i < dacl->AceCount; i++) last = (const ACE_HEADER *)((const char *)last + last->AceSize);
+    if (last->AceSize == sizeof everyone && memcmp(last, everyone, sizeof everyone) == 0) dacl->AceCount--;
+}
+
 DWORD WINAPI Lab_GetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID *owner, PSID *group, PACL *dacl, PACL *sacl,
                                  PSECURITY_DESCRIPTOR *out) {
     BOOL is, defaulted;
@@ -58,6 +83,7 @@ DWORD WINAPI Lab_GetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMA
     *out = type == SE_FILE_OBJECT ? read_kept(h) : NULL;
     DWORD code = *out != NULL ? ERROR_SUCCESS : read_wine(h, parts, out);
     if (code != ERROR_SUCCESS) return code;
+    if (type == SE_REGISTRY_KEY) narrow(*out);
     if (owner != NULL) GetSecurityDescriptorOwner(*out, owner, &defaulted);
     if (group != NULL) GetSecurityDescriptorGroup(*out, group, &defaulted);
     if (dacl != NULL) GetSecurityDescriptorDacl(*out, &is, dacl, &defaulted);
@@ -92,9 +118,10 @@ static void change(SECURITY_DESCRIPTOR *next, PSECURITY_DESCRIPTOR now, SECURITY
 }
 
 DWORD WINAPI Lab_SetSecurityInfo(HANDLE h, SE_OBJECT_TYPE type, SECURITY_INFORMATION parts, PSID owner, PSID group, PACL dacl, PACL sacl) {
-    char path[UNIX_PATH];
+    char path[UNIX_PATH], room[DESCRIPTOR];
     SECURITY_DESCRIPTOR next;
     (void)sacl;
+    if (type == SE_REGISTRY_KEY) dacl = widen(dacl, room, sizeof room);
     int file = type == SE_FILE_OBJECT && unix_path_of(h, path);
     PSECURITY_DESCRIPTOR now = file ? read_kept(h) : NULL;
     change(&next, now, parts, owner, group, dacl);

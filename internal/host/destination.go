@@ -1,0 +1,23 @@
+package host
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// ParseDestination reads the destination of a route: IPv4 in CIDR form, without bits behind the prefix. The default route is
+// refused: nothing here may change it.
+func ParseDestination(destination string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(destination)
+	switch {
+	case err != nil:
+		return netip.Prefix{}, fmt.Errorf("%.80q is no destination of a route: %w", destination, err)
+	case !prefix.Addr().Is4():
+		return netip.Prefix{}, fmt.Errorf("%s is no destination of a route: it must be an IPv4 network", destination)
+	case prefix != prefix.Masked():
+		return netip.Prefix{}, fmt.Errorf("%s is no destination of a route: the network is %s", destination, prefix.Masked())
+	case prefix.Bits() == 0:
+		return netip.Prefix{}, fmt.Errorf("the default route is not to be changed")
+	}
+	return prefix, nil
+}

@@ -1,0 +1,134 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// logs is host.Logs for one process.
+type logs struct{ p *Process }
+
+func (l logs) Rotate(ctx context.Context, path, to string) error {
+	return l.p.do(ctx, "Logs", "Rotate", path, func(m *Machine) error {
+		size, err := m.drive.rotate(path, to)
+		if err != nil {
+			return fmt.Errorf("rotate %s to %s: %w", path, to, err)
+		}
+		l.p.record(KindLog, "rotate "+path+" to "+to, size)
+		return nil
+	})
+}
+
+// rotate copies a file to one that is not there and empties it. A handle that shares the file, as that of a log's writer, does not
+// keep it from that.
+func (d *drive) rotate(path, to string) (size int64, err error) {
+	at, err := d.existing(path, true)
+	if err != nil {
+		return 0, err
+	}
+	target, err := d.resolve(to, false)
+	switch {
+	case err != nil:
+		return 0, err
+	case at.directory():
+		return 0, errDenied
+	case target.exists():
+		return 0, errExists
+	case (at.mount == nil) != (target.mount == nil):
+		return 0, errParameter // no log and its copy are on two sides of a mount
+	case at.mount != nil:
+		return rotateReal(at.real, target.real)
+	}
+	if err := at.node.unshared(); err != nil {
+		return 0, err
+	}
+	if size = at.node.size(); size > d.free() {
+		return 0, errDiskFull
+	}
+	rotated := d.add(target.parent, target.name(), at.node.access)
+	if at.node.content != nil {
+		d.fill(rotated, d.contents.intern(at.node.content.data))
+	}
+	d.fill(at.node, d.contents.intern(nil))
+	return size, nil
+}
+
+func rotateReal(path, to string) (size int64, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	_, err = file.Write(data)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = os.Remove(to) // the first error tells why
+		return 0, err
+	}
+	return int64(len(data)), os.Truncate(path, 0)
+}
+
+// AppendLog adds to the end of a file, which is made when it is not there, and keeps it open until the process ends, as a program
+// does with its log: the file cannot be replaced, removed or renamed meanwhile, but be read and emptied.
+func (p *Process) AppendLog(path, text string) error {
+	return p.locked(func(m *Machine) error { return pathError("append", path, m.drive.appendLog(p, path, text)) })
+}
+
+func (d *drive) appendLog(p *Process, path, text string) error {
+	at, err := d.resolve(path, true)
+	switch {
+	case err != nil:
+		return err
+	case at.directory():
+		return errDenied
+	case at.mount != nil:
+		return appendReal(at.real, text)
+	case int64(len(text)) > d.free():
+		return errDiskFull
+	case at.node == nil:
+		at.node = d.add(at.parent, at.name(), host.AccessInherited)
+	}
+	if err := at.node.unshared(); err != nil {
+		return err
+	}
+	p.share(at.node)
+	var present []byte
+	if at.node.content != nil {
+		present = at.node.content.data
+	}
+	d.fill(at.node, d.contents.intern(append(present[:len(present):len(present)], text...)))
+	return nil
+}
+
+// share holds a file, once, in the way of a log's writer.
+func (p *Process) share(n *node) {
+	for _, h := range p.holds {
+		if h.node == n && h.shared {
+			return
+		}
+	}
+	h := n.hold(fmt.Sprintf("%s (process %d)", p.Path, p.PID), false)
+	h.shared = true
+	p.holds = append(p.holds, h)
+}
+
+func appendReal(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(file, text)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

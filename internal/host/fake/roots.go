@@ -1,0 +1,71 @@
+package fake
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// freshRoot is the subject whose digest stands for the certificates that are in the store of a fresh server.
+const freshRoot = "a root certification authority that Windows comes with"
+
+// rootStore is the machine's store of trusted roots, by fingerprint. The machine's lock guards it; it outlives reboots.
+type rootStore map[string]struct{}
+
+func newRootStore() rootStore { return rootStore{fingerprint([]byte(freshRoot)): {}} }
+
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+func (s rootStore) fingerprints() []string { return slices.Sorted(maps.Keys(s)) }
+
+// roots is host.Roots for one process.
+type roots struct{ p *Process }
+
+func (r roots) Fingerprints(ctx context.Context) (list []string, err error) {
+	err = r.p.do(ctx, "Roots", "Fingerprints", "", func(m *Machine) error { list = m.roots.fingerprints(); return nil })
+	return list, err
+}
+
+func (r roots) Add(ctx context.Context, der []byte) error {
+	of := fingerprint(der)
+	return r.p.do(ctx, "Roots", "Add", of, func(m *Machine) error {
+		certificate, err := x509.ParseCertificate(der)
+		if err != nil {
+			return fmt.Errorf("add a trusted root: %w: %w", errASN1, err)
+		}
+		if _, known := m.roots[of]; !known {
+			m.roots[of] = struct{}{}
+			r.p.record(KindRoot, "trust "+of+" "+certificate.Subject.String(), int64(len(der)))
+		}
+		return nil
+	})
+}
+
+func (r roots) Remove(ctx context.Context, of string) error {
+	return r.p.do(ctx, "Roots", "Remove", of, func(m *Machine) error {
+		if err := host.CheckFingerprint(of); err != nil {
+			return fmt.Errorf("remove a trusted root: %w", err)
+		}
+		if _, known := m.roots[of]; known {
+			delete(m.roots, of)
+			r.p.record(KindRoot, "distrust "+of, 0)
+		}
+		return nil
+	})
+}
+
+// TrustedRoots are the fingerprints of the machine's trusted roots, sorted.
+func (m *Machine) TrustedRoots() []string {
+	m.lock()
+	defer m.unlock()
+	return m.roots.fingerprints()
+}

@@ -1,0 +1,154 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// routeTable are the routes through the adapter of the default route. The machine's lock guards it.
+type routeTable struct {
+	// added are the destinations that somebody made a route to. None outlives a boot or a change of the adapter.
+	added []netip.Prefix
+	// noDefault means that there is no default route, and with it no adapter.
+	noDefault bool
+}
+
+// bindsAdapter tells whether a network of the type takes the adapter of the default route for itself: Windows then gives the
+// adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not move with them.
+func bindsAdapter(network host.HNSNetwork) bool {
+	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {
+		return strings.EqualFold(network.Type, kind)
+	})
+}
+
+// adapter is the name of the adapter that the default route goes through.
+func (m *Machine) adapter() string {
+	if slices.ContainsFunc(m.networks, bindsAdapter) {
+		return "vEthernet (Ethernet)"
+	}
+	return "Ethernet"
+}
+
+// moveAdapter does something to the networks. When it gives the default route another adapter, added routes are lost.
+func (m *Machine) moveAdapter(change func()) {
+	before := m.adapter()
+	change()
+	if after := m.adapter(); after != before {
+		m.loseRoutes("the default route went from adapter " + before + " to " + after)
+	}
+}
+
+func (m *Machine) loseRoutes(why string) {
+	for _, destination := range m.routes.added {
+		m.journal.Append(KindRoute, fmt.Sprintf("lose %s: %s", destination, why), 0)
+	}
+	m.routes.added = nil
+}
+
+// seedRoutes are the routes at the begin of a boot: none but, at the first boot, those that the image's own set-up makes.
+func (m *Machine) seedRoutes() {
+	m.loseRoutes("it was not persistent")
+	if m.boots > 1 {
+		return
+	}
+	for _, destination := range m.options.Routes {
+		m.routes.added = append(m.routes.added, netip.MustParsePrefix(destination).Masked())
+	}
+}
+
+func (t routeTable) destinations() []string {
+	var list []string
+	for _, destination := range t.added {
+		list = append(list, destination.String())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// routes is host.Routes for one process.
+type routes struct{ p *Process }
+
+func (r routes) ViaDefault(ctx context.Context) (list []string, err error) {
+	err = r.p.do(ctx, "Routes", "ViaDefault", "", func(m *Machine) error {
+		if m.routes.noDefault {
+			return nil
+		}
+		list = append(m.routes.destinations(), "0.0.0.0/0", "224.0.0.0/4", "255.255.255.255/32")
+		for _, address := range m.options.Addresses {
+			list = append(list, address+"/32")
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+		return nil
+	})
+	return list, err
+}
+
+func (r routes) Add(ctx context.Context, destination string) error {
+	return r.change(ctx, "Add", destination, func(m *Machine, prefix netip.Prefix) error {
+		switch {
+		case m.routes.noDefault:
+			return fmt.Errorf("there is no default route: %w", host.ErrNotExist)
+		case slices.Contains(m.routes.added, prefix):
+			return nil
+		}
+		m.routes.added = append(m.routes.added, prefix)
+		r.p.record(KindRoute, "add "+prefix.String()+" through "+m.adapter(), 0)
+		return nil
+	})
+}
+
+func (r routes) Delete(ctx context.Context, destination string) error {
+	return r.change(ctx, "Delete", destination, func(m *Machine, prefix netip.Prefix) error {
+		if i := slices.Index(m.routes.added, prefix); i >= 0 {
+			m.routes.added = slices.Delete(m.routes.added, i, i+1)
+			r.p.record(KindRoute, "delete "+prefix.String(), 0)
+		}
+		return nil
+	})
+}
+
+func (r routes) change(ctx context.Context, method, destination string, action func(*Machine, netip.Prefix) error) error {
+	return r.p.do(ctx, "Routes", method, destination, func(m *Machine) error {
+		prefix, err := host.ParseDestination(destination)
+		if err == nil {
+			err = action(m, prefix)
+		}
+		if err != nil {
+			return fmt.Errorf("%s route to %s: %w", strings.ToLower(method), destination, err)
+		}
+		return nil
+	})
+}
+
+// AddedRoutes are the destinations of the routes that somebody added to the adapter of the default route, sorted.
+func (m *Machine) AddedRoutes() []string {
+	m.lock()
+	defer m.unlock()
+	return m.routes.destinations()
+}
+
+// LoseRoutes takes away all routes that somebody added, as another program or a change of the adapter does.
+func (m *Machine) LoseRoutes() {
+	m.lock()
+	defer m.unlock()
+	m.loseRoutes("another program took it away")
+}
+
+// LoseDefaultRoute takes the default route away until it is mended, as a pulled cable does.
+func (m *Machine) LoseDefaultRoute() (mend func()) {
+	m.lock()
+	defer m.unlock()
+	m.loseRoutes("the adapter is down")
+	m.routes.noDefault = true
+	return func() {
+		m.lock()
+		defer m.unlock()
+		m.routes.noDefault = false
+	}
+}

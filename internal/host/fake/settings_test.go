@@ -1,0 +1,195 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+const metadataRoute = "169.254.169.254/32"
+
+func containers(o *Options) {
+	o.Features = map[string]host.FeatureState{"Containers": host.FeatureEnabled}
+}
+
+func TestRoutes(t *testing.T) {
+	overlay := func(name string) host.HNSNetwork {
+		return host.HNSNetwork{Name: name, Type: "Overlay", Subnet: "10.132.0.0/24"}
+	}
+	image := func(o *Options) { containers(o); o.Routes = []string{metadataRoute} }
+	t.Run("the routes of a cloud's image are there at the first boot, and lost with the second", func(t *testing.T) {
+		r := boot(t, nil, image)
+		if got := r.AddedRoutes(); !slices.Equal(got, []string{metadataRoute}) {
+			t.Fatalf("routes %q", got)
+		}
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.until(r.Running)
+		if got := r.AddedRoutes(); len(got) != 0 {
+			t.Errorf("routes %q", got)
+		}
+	})
+	t.Run("the first overlay network and the last one's end take added routes with them", func(t *testing.T) {
+		r := boot(t, nil, image)
+		r.must(r.CreateNetwork(host.HNSNetwork{Name: "nat", Type: "NAT", Subnet: "10.1.0.0/24"}))
+		if got := r.AddedRoutes(); len(got) != 1 {
+			t.Errorf("after a NAT network: %q", got)
+		}
+		r.must(r.CreateNetwork(overlay("a")))
+		if got := r.AddedRoutes(); len(got) != 0 {
+			t.Errorf("after the overlay network: %q", got)
+		}
+		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		r.must(r.CreateNetwork(overlay("b")))
+		r.must(r.Networks.DeleteNetwork(r.ctx, "a"))
+		if got := r.AddedRoutes(); len(got) != 1 {
+			t.Errorf("with another overlay network on the adapter: %q", got)
+		}
+		r.must(r.Networks.DeleteNetwork(r.ctx, "b"))
+		if got := r.AddedRoutes(); len(got) != 0 {
+			t.Errorf("without an overlay network: %q", got)
+		}
+		lost := r.Journal().Entries(func(e Entry) bool { return e.Kind == KindRoute && strings.HasPrefix(e.Detail, "lose ") })
+		if len(lost) != 2 {
+			t.Errorf("the journal tells of %+v", lost)
+		}
+	})
+	t.Run("the snapshot has added routes and trusted roots", func(t *testing.T) {
+		r := boot(t, nil)
+		before := r.Snapshot()
+		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		if after := r.Snapshot(); cmp.Equal(before, after) || !slices.Equal(after.Routes, []string{metadataRoute}) {
+			t.Errorf("routes %q", after.Routes)
+		}
+		r.must(r.Routes.Delete(r.ctx, metadataRoute))
+		if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
+			t.Errorf("snapshot (-before +after):\n%s", diff)
+		}
+		if len(before.Roots) != 1 {
+			t.Errorf("trusted roots of a fresh machine: %q", before.Roots)
+		}
+	})
+	t.Run("without a default route nothing is listed or added, and what there was is lost", func(t *testing.T) {
+		r := boot(t, nil)
+		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		mend := r.LoseDefaultRoute()
+		list, err := r.Routes.ViaDefault(r.ctx)
+		r.must(err)
+		if len(list) != 0 {
+			t.Errorf("routes %q", list)
+		}
+		r.fails(r.Routes.Add(r.ctx, metadataRoute), host.ErrNotExist)
+		r.must(r.Routes.Delete(r.ctx, metadataRoute))
+		mend()
+		r.must(r.Routes.Add(r.ctx, metadataRoute))
+		r.LoseRoutes()
+		if got := r.AddedRoutes(); len(got) != 0 {
+			t.Errorf("routes %q", got)
+		}
+	})
+}
+
+func TestManualServicesAtBoot(t *testing.T) {
+	r := boot(t, programs{"idle": idle})
+	automatic := func(on ...string) func(*host.ServiceConfig) {
+		return func(c *host.ServiceConfig) { c.StartType, c.Dependencies = host.StartAutomatic, on }
+	}
+	r.install("needed", "idle")
+	r.install("dependent", "idle", func(c *host.ServiceConfig) { c.Dependencies = []string{"agent"} })
+	r.install("agent", "idle", automatic("needed"))
+	r.must(r.Services.Start(r.ctx, "dependent"))
+	r.must(r.Power.Reboot(r.ctx, "test"))
+	r.until(r.Running)
+	got := []host.ServiceState{r.state("agent"), r.state("needed"), r.state("dependent")}
+	if want := []host.ServiceState{host.ServiceRunning, host.ServiceRunning, host.ServiceStopped}; !slices.Equal(got, want) {
+		t.Errorf("an automatic service, a manual one that it depends on, a manual one that depends on it: %v, want %v", got, want)
+	}
+}
+
+func TestPodNetwork(t *testing.T) {
+	network := host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: "10.132.0.0/24"}
+	t.Run("without the feature Containers there are no pods", func(t *testing.T) {
+		r := boot(t, nil)
+		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443"), errNoHNS)
+	})
+	t.Run("what the test says is what pods reach", func(t *testing.T) {
+		r := boot(t, nil, containers, func(o *Options) {
+			o.ConnectPod = func(_ context.Context, _, address string) error {
+				if address == "172.30.0.10:53" {
+					return errRefused
+				}
+				return nil
+			}
+		})
+		r.must(r.CreateNetwork(network))
+		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443"))
+		r.fails(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.10:53"), errRefused)
+	})
+	t.Run("an address that is silent for pods is not for the machine, until it is mended", func(t *testing.T) {
+		r := boot(t, nil, containers)
+		r.must(r.CreateNetwork(network))
+		mend := r.PodsCannotReach("172.30.0.1:443")
+		ctx, cancel := context.WithCancel(r.ctx)
+		remove := r.OnOperation(func(o Operation) error {
+			if o.Interface == "PodNetwork" {
+				cancel() // it has begun
+			}
+			return nil
+		})
+		r.fails(r.PodNetwork.Connect(ctx, network.Name, "172.30.0.1:443"), context.Canceled)
+		remove()
+		mend()
+		r.must(r.PodNetwork.Connect(r.ctx, network.Name, "172.30.0.1:443"))
+	})
+	t.Run("a subnet without a free address has no room for a pod", func(t *testing.T) {
+		r := boot(t, nil, containers)
+		r.must(r.CreateNetwork(host.HNSNetwork{Name: "small", Type: "Overlay", Subnet: "10.132.0.0/31"}))
+		if err := r.PodNetwork.Connect(r.ctx, "small", "172.30.0.1:443"); err == nil || !strings.Contains(err.Error(), "no free address") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestLogs(t *testing.T) {
+	t.Run("a log that its program has open is rotated but neither replaced nor removed", func(t *testing.T) {
+		r := boot(t, nil)
+		p := r.process(nil)
+		r.must(p.AppendLog(`C:\a.log`, "one\n"))
+		r.fails(r.Files.Remove(r.ctx, `C:\a.log`), host.ErrInUse)
+		r.fails(r.Tree.Rename(r.ctx, `C:\a.log`, `C:\b.log`), host.ErrInUse)
+		r.must(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
+		r.must(p.AppendLog(`C:\a.log`, "two\n"))
+		if r.read(`C:\a-1.log`) != "one\n" || r.read(`C:\a.log`) != "two\n" {
+			t.Errorf("copy %q, log %q", r.read(`C:\a-1.log`), r.read(`C:\a.log`))
+		}
+		p.Kill()
+		r.must(r.Files.Remove(r.ctx, `C:\a.log`))
+	})
+	t.Run("a log that another program keeps to itself is in use", func(t *testing.T) {
+		r := boot(t, nil)
+		r.write(`C:\a.log`, "one\n")
+		release, err := r.HoldFile(`C:\a.log`)
+		r.must(err)
+		r.fails(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrInUse)
+		release()
+		r.must(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
+	})
+	t.Run("without room for the copy the log stays as it is", func(t *testing.T) {
+		r := boot(t, nil)
+		r.write(`C:\a.log`, "one\n")
+		mend := r.DiskFull(3)
+		r.fails(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrDiskFull)
+		if got := r.read(`C:\a.log`); got != "one\n" {
+			t.Errorf("log %q", got)
+		}
+		if _, err := r.Drive().Stat(`C:\a-1.log`); !errors.Is(err, host.ErrNotExist) {
+			t.Errorf("copy: %v", err)
+		}
+		mend()
+	})
+}

@@ -1,0 +1,77 @@
+package hosttest
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+type rootsCalls struct {
+	of host.Roots
+	*calls
+}
+
+func (w rootsCalls) Fingerprints(ctx context.Context) ([]string, error) {
+	w.note("Roots.Fingerprints")
+	return w.of.Fingerprints(ctx)
+}
+
+func (w rootsCalls) Add(ctx context.Context, der []byte) error {
+	w.note("Roots.Add")
+	return w.of.Add(ctx, der)
+}
+
+func (w rootsCalls) Remove(ctx context.Context, fingerprint string) error {
+	w.note("Roots.Remove")
+	return w.of.Remove(ctx, fingerprint)
+}
+
+type routesCalls struct {
+	of host.Routes
+	*calls
+}
+
+func (w routesCalls) ViaDefault(ctx context.Context) ([]string, error) {
+	w.note("Routes.ViaDefault")
+	return w.of.ViaDefault(ctx)
+}
+
+func (w routesCalls) Add(ctx context.Context, destination string) error {
+	w.note("Routes.Add")
+	return w.of.Add(ctx, destination)
+}
+
+func (w routesCalls) Delete(ctx context.Context, destination string) error {
+	w.note("Routes.Delete")
+	return w.of.Delete(ctx, destination)
+}
+
+type logsCalls struct {
+	of host.Logs
+	*calls
+}
+
+func (w logsCalls) Rotate(ctx context.Context, path, to string) error {
+	w.note("Logs.Rotate")
+	return w.of.Rotate(ctx, path, to)
+}
+
+type podNetworkCalls struct {
+	of host.PodNetwork
+	*calls
+}
+
+func (w podNetworkCalls) Connect(ctx context.Context, network, address string) error {
+	w.note("PodNetwork.Connect")
+	return w.of.Connect(ctx, network, address)
+}
+
+type metadataCalls struct {
+	of host.Metadata
+	*calls
+}
+
+func (w metadataCalls) HostName(ctx context.Context, platform string) (string, error) {
+	w.note("Metadata.HostName")
+	return w.of.HostName(ctx, platform)
+}

@@ -1,0 +1,118 @@
+package hosttest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// testRoots are two authorities that were valid for one day in 2020, and whose keys nobody has: wherever they are left behind, nothing
+// is trusted more for it.
+const testRoots = `
+-----BEGIN CERTIFICATE-----
+MIIBbzCCARWgAwIBAgIBATAKBggqhkjOPQQDAjAfMR0wGwYDVQQDExR3bWNvLWNv
+bnRyYWN0LXJvb3QtYTAeFw0yMDAxMDEwMDAwMDBaFw0yMDAxMDIwMDAwMDBaMB8x
+HTAbBgNVBAMTFHdtY28tY29udHJhY3Qtcm9vdC1hMFkwEwYHKoZIzj0CAQYIKoZI
+zj0DAQcDQgAEfjg7R+oA85vA7CWk5nzFTXYJ+ZnQ6o2s11wA9ikVhC0Kl9P4B8v3
+TjBvMeo2RYYx51c03ytkBOk6D6vsAP+9IKNCMEAwDgYDVR0PAQH/BAQDAgIEMA8G
+A1UdEwEB/wQFMAMBAf8wHQYDVR0OBBYEFALW6hja5BMfVMUCsVbG9iBO8zNYMAoG
+CCqGSM49BAMCA0gAMEUCIHma0+/zaKN2f+4UjDtK2m4urQtktVCxI+dL1DgcKyn8
+AiEApIWPP8x0LAHDg0+Ok9cv9NxfeM26FDPtvbcjEAgXEMc=
+-----END CERTIFICATE-----
+-----BEGIN CERTIFICATE-----
+MIIBbzCCARWgAwIBAgIBAjAKBggqhkjOPQQDAjAfMR0wGwYDVQQDExR3bWNvLWNv
+bnRyYWN0LXJvb3QtYjAeFw0yMDAxMDEwMDAwMDBaFw0yMDAxMDIwMDAwMDBaMB8x
+HTAbBgNVBAMTFHdtY28tY29udHJhY3Qtcm9vdC1iMFkwEwYHKoZIzj0CAQYIKoZI
+zj0DAQcDQgAEXNw/WHqZs8BEzFPfpG2DE+ZyQ8nJCVJ0aDwa8Z/RMFpFmxu5b2aH
+mUpPsUyc4JZURsscRlxRI/ZynEeh6XakJKNCMEAwDgYDVR0PAQH/BAQDAgIEMA8G
+A1UdEwEB/wQFMAMBAf8wHQYDVR0OBBYEFK9O2nf2enSHZOAnjGtDqbipmFDtMAoG
+CCqGSM49BAMCA0gAMEUCIGjfrPzv5WqxF033V7wH21TNzt7rGVn39v5AjQe99Emv
+AiEAjJGRa93ee0vS2E49/yBg0e51Mk8M3IjkSJ1kyrx8ejs=
+-----END CERTIFICATE-----
+`
+
+func testCertificates() [][]byte {
+	first, rest := pem.Decode([]byte(strings.TrimSpace(testRoots)))
+	second, _ := pem.Decode(rest)
+	return [][]byte{first.Bytes, second.Bytes}
+}
+
+// roots are the two authorities. At the end they are not trusted.
+func (s *suite) roots() (a, b []byte) {
+	certificates := testCertificates()
+	for _, der := range certificates {
+		s.atEnd(func(ctx context.Context) error { return s.Roots.Remove(ctx, fingerprintOf(der)) })
+	}
+	return certificates[0], certificates[1]
+}
+
+func fingerprintOf(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+func (s *suite) fingerprints() []string {
+	list, err := s.Roots.Fingerprints(s.ctx)
+	s.must(err)
+	return list
+}
+
+// trusted tells how often the certificate is in the store.
+func (s *suite) trusted(der []byte) int {
+	return len(slices.DeleteFunc(s.fingerprints(), func(each string) bool { return each != fingerprintOf(der) }))
+}
+
+func rootsBehaviours() []Behaviour {
+	return []Behaviour{
+		{"Roots.Fingerprints", "each certificate in the store is there once, as SHA-256 in lower-case hex", func(s *suite) {
+			a, _ := s.roots()
+			s.must(s.Roots.Add(s.ctx, a))
+			list := s.fingerprints()
+			form := regexp.MustCompile(`^[0-9a-f]{64}$`)
+			is(s, "bad ones", slices.IndexFunc(list, func(each string) bool { return !form.MatchString(each) }), -1)
+			is(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))
+		}},
+		{"Roots.Add", "an added certificate is in the store, once, also when it is added again", func(s *suite) {
+			a, b := s.roots()
+			before := s.fingerprints()
+			for range 2 {
+				s.must(s.Roots.Add(s.ctx, a))
+				is(s, "in the store", s.trusted(a), 1)
+				is(s, "the other", s.trusted(b), 0)
+				is(s, "certificates", len(s.fingerprints()), len(before)+1)
+			}
+		}},
+		{"Roots.Add", "what is no certificate is refused", func(s *suite) {
+			a, _ := s.roots()
+			before := s.fingerprints()
+			for _, bad := range [][]byte{nil, []byte("none"), a[:len(a)-1], append(slices.Clone(a), 0), []byte(testRoots)} {
+				s.refused("certificate", s.Roots.Add(s.ctx, bad))
+			}
+			is(s, "certificates", len(s.fingerprints()), len(before))
+		}},
+		{"Roots.Remove", "a removed certificate is gone and leaves the others, and removing it again is no error", func(s *suite) {
+			a, b := s.roots()
+			s.must(s.Roots.Add(s.ctx, a))
+			s.must(s.Roots.Add(s.ctx, b))
+			before := s.fingerprints()
+			for range 2 {
+				s.must(s.Roots.Remove(s.ctx, fingerprintOf(a)))
+				is(s, "in the store", s.trusted(a), 0)
+				is(s, "the other", s.trusted(b), 1)
+				is(s, "certificates", len(s.fingerprints()), len(before)-1)
+			}
+		}},
+		{"Roots.Remove", "what is no fingerprint is refused", func(s *suite) {
+			a, _ := s.roots()
+			s.must(s.Roots.Add(s.ctx, a))
+			for _, bad := range []string{"", strings.ToUpper(fingerprintOf(a)), fingerprintOf(a)[:40], strings.Repeat("g", 64)} {
+				s.refused("fingerprint", s.Roots.Remove(s.ctx, bad))
+			}
+			is(s, "in the store", s.trusted(a), 1)
+		}},
+	}
+}

@@ -1,0 +1,168 @@
+package host
+
+import "time"
+
+// SystemInfo is what a Windows machine says of itself.
+type SystemInfo struct {
+	Product         string    `json:"product"`                   // "Windows Server 2022 Datacenter"
+	Edition         string    `json:"edition"`                   // "ServerDatacenter"
+	Version         string    `json:"version"`                   // "10.0.20348"
+	Revision        int       `json:"revision"`                  // update build revision: 681 in 20348.681
+	Architecture    string    `json:"architecture"`              // "amd64"
+	HostName        string    `json:"hostName"`                  // DNS host name in force
+	PendingHostName string    `json:"pendingHostName,omitempty"` // in force after the next reboot; empty when none waits
+	Domain          string    `json:"domain,omitempty"`          // primary DNS suffix
+	MachineID       string    `json:"machineID"`                 // stays the same over reboots; cloned images may share it
+	BootID          string    `json:"bootID"`                    // differs after each boot
+	BootTime        time.Time `json:"bootTime"`
+	Addresses       []string  `json:"addresses"` // IPv4, the default route's first
+	MemoryBytes     int64     `json:"memoryBytes"`
+	FreeDiskBytes   int64     `json:"freeDiskBytes"` // of the system volume
+	RebootPending   bool      `json:"rebootPending"`
+}
+
+// FeatureState is how an optional feature stands.
+type FeatureState string
+
+// States of a feature.
+const (
+	FeatureUnknown        FeatureState = "Unknown"
+	FeatureDisabled       FeatureState = "Disabled"
+	FeatureEnabled        FeatureState = "Enabled"
+	FeatureEnablePending  FeatureState = "EnablePending"
+	FeatureDisablePending FeatureState = "DisablePending"
+)
+
+// StartType is when Windows starts a service.
+type StartType string
+
+// Start types.
+const (
+	StartAutomatic StartType = "Automatic"
+	StartManual    StartType = "Manual"
+	StartDisabled  StartType = "Disabled"
+)
+
+// ServiceState is how a service stands.
+type ServiceState string
+
+// States of a service.
+const (
+	ServiceStopped      ServiceState = "Stopped"
+	ServiceStartPending ServiceState = "StartPending"
+	ServiceRunning      ServiceState = "Running"
+	ServiceStopPending  ServiceState = "StopPending"
+)
+
+// ServiceConfig is everything that the service control manager keeps of a service.
+type ServiceConfig struct {
+	Name         string    `json:"name"`
+	DisplayName  string    `json:"displayName,omitempty"`
+	Description  string    `json:"description,omitempty"`
+	CommandLine  string    `json:"commandLine"` // exact, quoted as by CommandLine
+	StartType    StartType `json:"startType"`
+	Dependencies []string  `json:"dependencies,omitempty"`
+	Environment  []string  `json:"environment,omitempty"` // NAME=value
+	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones. Empty: no restart.
+	RestartDelays []time.Duration `json:"restartDelays,omitempty"`
+	// ResetPeriod is the time without a crash after which the count starts anew.
+	ResetPeriod time.Duration `json:"resetPeriod,omitempty"`
+}
+
+// Service is a service and its present state.
+type Service struct {
+	ServiceConfig
+	State    ServiceState `json:"state"`
+	PID      int          `json:"pid,omitempty"`
+	ExitCode int          `json:"exitCode,omitempty"` // of the last run, when it is stopped
+	// RunningCommandLine is what the present process was started with; it differs from CommandLine after a change without restart.
+	RunningCommandLine string `json:"runningCommandLine,omitempty"`
+}
+
+// Access is who may read and change a file or folder.
+type Access string
+
+const (
+	// AccessInherited takes the permissions of the folder above.
+	AccessInherited Access = "Inherited"
+	// AccessAdministrators allows SYSTEM and the Administrators group only, and inherits nothing from above.
+	AccessAdministrators Access = "Administrators"
+)
+
+// WriteOptions says how a file is written.
+type WriteOptions struct {
+	Access Access
+	// Exclusive fails with ErrExist when the file is there.
+	Exclusive bool
+	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that is killed may
+	// leave a part of the addition.
+	Append bool
+}
+
+// FileInfo describes one entry of a folder.
+type FileInfo struct {
+	Path       string    `json:"path"`
+	Name       string    `json:"name"`
+	Directory  bool      `json:"directory,omitempty"`
+	Size       int64     `json:"size"`
+	Modified   time.Time `json:"modified"`
+	LinkTarget string    `json:"linkTarget,omitempty"`
+	Access     Access    `json:"access"`
+}
+
+// FirewallRule is an inbound rule. Name identifies it.
+type FirewallRule struct {
+	Name        string `json:"name"`
+	DisplayName string `json:"displayName"`
+	Protocol    string `json:"protocol"` // "TCP" or "UDP"
+	LocalPort   int    `json:"localPort"`
+	Enabled     bool   `json:"enabled"`
+	Allow       bool   `json:"allow"`
+}
+
+// HNSNetwork is a network of the Host Networking Service.
+type HNSNetwork struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`   // "Overlay"
+	Subnet string `json:"subnet"` // CIDR
+}
+
+// HNSEndpoint is an endpoint on an HNS network.
+type HNSEndpoint struct {
+	Name    string `json:"name"`
+	Network string `json:"network"`
+	Address string `json:"address"`
+}
+
+// Process is a running process.
+type Process struct {
+	PID    int    `json:"pid"`
+	Parent int    `json:"parent"`
+	Name   string `json:"name"` // "containerd-shim-runhcs-v1.exe"
+	Path   string `json:"path"`
+}
+
+// RuntimeStatus is a container runtime's own word.
+type RuntimeStatus struct {
+	Name    string `json:"name"`    // "containerd"
+	Version string `json:"version"` // "v2.4.2"
+	Ready   bool   `json:"ready"`
+}
+
+// EventLevel is how much an event matters.
+type EventLevel string
+
+// Levels of events.
+const (
+	EventInformation EventLevel = "Information"
+	EventWarning     EventLevel = "Warning"
+	EventError       EventLevel = "Error"
+)
+
+// Event is an entry of the event log.
+type Event struct {
+	Source  string     `json:"source"` // "windows-instance-config-daemon"
+	Level   EventLevel `json:"level"`
+	ID      uint32     `json:"id"` // 1 to 1000, which is what the message file of Windows' eventcreate.exe covers
+	Message string     `json:"message"`
+}

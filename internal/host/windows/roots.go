@@ -1,0 +1,155 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/asn1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection: certificates are
+// added to the machine's own registry, those that Windows Update and group policies bring are in the lists too. Programs that verify
+// certificates with Windows, as Go's do, look at the store anew after each change.
+type roots struct{}
+
+const (
+	rootStoreName = "ROOT"
+	encoding      = windows.X509_ASN_ENCODING | windows.PKCS_7_ASN_ENCODING
+)
+
+func (roots) Fingerprints(ctx context.Context) ([]string, error) {
+	list, err := detached(ctx, func() (list []string, err error) {
+		err = inRootStore(func(store windows.Handle) error {
+			return eachCertificate(store, func(certificate *windows.CertContext) error {
+				list = append(list, fingerprintOf(certificate))
+				return nil
+			})
+		})
+		return list, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the trusted roots: %w", err)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func (roots) Add(ctx context.Context, der []byte) error {
+	_, err := detached(ctx, func() (struct{}, error) {
+		return struct{}{}, inRootStore(func(store windows.Handle) error { return addRoot(store, der) })
+	})
+	if err != nil {
+		return fmt.Errorf("add a trusted root: %w", err)
+	}
+	return nil
+}
+
+func (roots) Remove(ctx context.Context, fingerprint string) error {
+	err := host.CheckFingerprint(fingerprint)
+	if err == nil {
+		_, err = detached(ctx, func() (struct{}, error) {
+			return struct{}{}, inRootStore(func(store windows.Handle) error { return removeRoot(store, fingerprint) })
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("remove a trusted root: %w", err)
+	}
+	return nil
+}
+
+// inRootStore opens the store for one use. Without a cache, what others have changed meanwhile is seen.
+func inRootStore(use func(store windows.Handle) error) error {
+	name, err := windows.UTF16PtrFromString(rootStoreName)
+	if err != nil {
+		return err
+	}
+	store, err := windows.CertOpenStore(windows.CERT_STORE_PROV_SYSTEM_W, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE, uintptr(unsafe.Pointer(name)))
+	if err != nil {
+		return fmt.Errorf("open the machine's certificate store %s: %w", rootStoreName, translate(err))
+	}
+	if err = use(store); err == nil {
+		commit(store)
+	}
+	if closeErr := windows.CertCloseStore(store, 0); err == nil && closeErr != nil {
+		err = fmt.Errorf("close the machine's certificate store %s: %w", rootStoreName, translate(closeErr))
+	}
+	return err
+}
+
+// commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too, but only with the
+// last context of one of its certificates. A store of the collection that writes by itself calls it an error, and is right.
+func commit(store windows.Handle) {
+	const writeAll = 3
+	_, _, _ = windows.NewLazySystemDLL("crypt32.dll").NewProc("CertControlStore").Call(uintptr(store), 0, writeAll, 0)
+}
+
+// eachCertificate goes through the store. The context is the walk's own: who keeps it must duplicate it.
+func eachCertificate(store windows.Handle, visit func(*windows.CertContext) error) error {
+	var certificate *windows.CertContext
+	for {
+		next, err := windows.CertEnumCertificatesInStore(store, certificate) // frees the one before
+		if next == nil || err != nil {
+			return endOfStore(err)
+		}
+		if certificate = next; certificate.Length == 0 {
+			continue
+		}
+		if err := visit(certificate); err != nil {
+			_ = windows.CertFreeCertificateContext(certificate) // cannot fail
+			return err
+		}
+	}
+}
+
+// endOfStore tells the end of a walk from a failure.
+func endOfStore(err error) error {
+	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) || errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+		return nil
+	}
+	return translate(err)
+}
+
+func fingerprintOf(certificate *windows.CertContext) string {
+	sum := sha256.Sum256(unsafe.Slice(certificate.EncodedCert, certificate.Length))
+	return hex.EncodeToString(sum[:])
+}
+
+func addRoot(store windows.Handle, der []byte) error {
+	// Windows takes the first certificate and leaves what follows it.
+	if rest, err := asn1.Unmarshal(der, new(asn1.RawValue)); err != nil || len(rest) > 0 {
+		return errors.New("it is no certificate in DER, or more than one")
+	}
+	certificate, err := windows.CertCreateCertificateContext(encoding, &der[0], uint32(len(der)))
+	if err != nil {
+		return fmt.Errorf("it is no certificate in DER: %w", err)
+	}
+	defer func() { _ = windows.CertFreeCertificateContext(certificate) }() // cannot fail
+	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING, nil))
+}
+
+// removeRoot deletes the certificate from each store of the collection that has it. It is found first, and deleted when the walk is over.
+func removeRoot(store windows.Handle, fingerprint string) error {
+	var found []*windows.CertContext
+	err := eachCertificate(store, func(certificate *windows.CertContext) error {
+		if fingerprintOf(certificate) == fingerprint {
+			found = append(found, windows.CertDuplicateCertificateContext(certificate))
+		}
+		return nil
+	})
+	for _, certificate := range found {
+		if deleteErr := windows.CertDeleteCertificateFromStore(certificate); deleteErr != nil && err == nil { // frees it in any case
+			err = fmt.Errorf("certificate %s (a certificate that a group policy brings can only be removed there): %w", fingerprint, translate(deleteErr))
+		}
+	}
+	return err
+}

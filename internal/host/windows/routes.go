@@ -1,0 +1,170 @@
+//go:build windows
+
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for the metrics of the
+// adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks, change the routes in force and leave
+// alone those that are made anew at each boot.
+type routes struct{}
+
+func (routes) ViaDefault(ctx context.Context) ([]string, error) {
+	list, err := detached(ctx, func() ([]string, error) {
+		table, best, found, err := readRoutes()
+		if err != nil || !found {
+			return nil, err
+		}
+		return destinationsVia(best.index, table), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the routes through the default route's adapter: %w", err)
+	}
+	return list, nil
+}
+
+func (routes) Add(ctx context.Context, destination string) error {
+	return changeRoutes(ctx, "add", destination, addRoute)
+}
+
+func (routes) Delete(ctx context.Context, destination string) error {
+	return changeRoutes(ctx, "delete", destination, deleteRoutes)
+}
+
+func changeRoutes(ctx context.Context, what, destination string, change func(netip.Prefix) error) error {
+	prefix, err := host.ParseDestination(destination)
+	if err == nil {
+		_, err = detached(ctx, func() (struct{}, error) { return struct{}{}, change(prefix) })
+	}
+	if err != nil {
+		return fmt.Errorf("%s route to %s: %w", what, destination, err)
+	}
+	return nil
+}
+
+// readRoutes reads the routes in force, and which of them is the default route.
+func readRoutes() (table []route, best route, found bool, err error) {
+	adapters, err := listAdapters()
+	if err != nil {
+		return nil, route{}, false, err
+	}
+	if table, err = listRoutes(); err != nil {
+		return nil, route{}, false, err
+	}
+	best, found = defaultOf(adapters, table)
+	return table, best, found, nil
+}
+
+func addRoute(destination netip.Prefix) error {
+	table, best, found, err := readRoutes()
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return fmt.Errorf("this machine has no default route: %w", host.ErrNotExist)
+	}
+	for _, each := range table {
+		if each.index == best.index && each.destination == destination {
+			return nil
+		}
+	}
+	call, err := find("CreateIpForwardEntry2")
+	if err != nil {
+		return err
+	}
+	row := rowOf(destination, best)
+	if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status), windows.ERROR_OBJECT_ALREADY_EXISTS) {
+		return fmt.Errorf("through gateway %s: %w", best.nextHop, translate(windows.Errno(status)))
+	}
+	return nil
+}
+
+// deleteRoutes deletes each route to the destination through the default route's adapter, whatever its gateway.
+func deleteRoutes(destination netip.Prefix) error {
+	table, best, found, err := readRoutes()
+	if err != nil || !found {
+		return err
+	}
+	for _, each := range table {
+		if each.index != best.index || each.destination != destination {
+			continue
+		}
+		call, err := find("DeleteIpForwardEntry2")
+		if err != nil {
+			return err
+		}
+		row := rowOf(destination, each)
+		if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status), windows.ERROR_NOT_FOUND) {
+			return fmt.Errorf("through gateway %s: %w", each.nextHop, translate(windows.Errno(status)))
+		}
+	}
+	return nil
+}
+
+// find finds a function of the IP Helper API.
+func find(function string) (*windows.LazyProc, error) {
+	call := windows.NewLazySystemDLL("iphlpapi.dll").NewProc(function)
+	if err := call.Find(); err != nil {
+		return nil, fmt.Errorf("this Windows has no %s: %w", function, err)
+	}
+	return call, nil
+}
+
+// listRoutes reads the IPv4 routes in force.
+func listRoutes() ([]route, error) {
+	var table *windows.MibIpForwardTable2
+	if err := windows.GetIpForwardTable2(windows.AF_INET, &table); err != nil {
+		if errors.Is(err, windows.ERROR_NOT_FOUND) {
+			return nil, nil // no routes
+		}
+		return nil, fmt.Errorf("list the routes: %w", err)
+	}
+	defer windows.FreeMibTable(unsafe.Pointer(table))
+	var list []route
+	for _, row := range table.Rows() {
+		destination, err := addressIn(&row.DestinationPrefix.Prefix).Prefix(int(row.DestinationPrefix.PrefixLength))
+		if err != nil {
+			continue // no IPv4 route
+		}
+		list = append(list, route{destination, addressIn(&row.NextHop), row.InterfaceIndex, row.Metric})
+	}
+	return list, nil
+}
+
+// addressIn is the address of an IPv4 SOCKADDR_INET, the zero value of others.
+func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
+	if socket.Family != windows.AF_INET {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom4((*windows.RawSockaddrInet4)(unsafe.Pointer(socket)).Addr)
+}
+
+// setAddress makes an IPv4 SOCKADDR_INET.
+func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
+	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET, Addr: address.As4()}
+}
+
+// rowOf is a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry begins one: for ever,
+// made by an administrator. Windows adds the adapter's metric to the route's.
+func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
+	row := windows.MibIpForwardRow2{
+		InterfaceIndex: through.index, ValidLifetime: infinite, PreferredLifetime: infinite, Immortal: 1,
+		Protocol: windows.MIB_IPPROTO_NETMGMT, Origin: windows.NlroManual,
+	}
+	setAddress(&row.DestinationPrefix.Prefix, destination.Addr())
+	row.DestinationPrefix.PrefixLength = uint8(destination.Bits())
+	setAddress(&row.NextHop, through.nextHop)
+	return row
+}
+
+const infinite = 0xffffffff

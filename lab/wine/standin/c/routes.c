@@ -1,0 +1,102 @@
+/*
+ * wmco-lab-routes.dll: routes that are added to and deleted from a running Windows, which Wine's IP Helper API lists but cannot change.
+ * Wine's iphlpapi.dll is made to export two more functions, which lead here (patch.go).
+ *
+ * It simulates: CreateIpForwardEntry2 and DeleteIpForwardEntry2 for IPv4. The route is one of Linux, in the network namespace of the host,
+ * so packets take it and GetIpForwardTable2 lists it. The lab's first process takes such routes away when it boots the host.
+ *
+ * It does not simulate: metrics, lifetimes and the protocol of a route, an interface that is named by its LUID alone, IPv6.
+ */
+#include <winsock2.h>
+#include <ws2ipdef.h>
+#include <iphlpapi.h>
+#include <netioapi.h>
+#include <windows.h>
+
+enum { SYS_CLOSE = 3, SYS_SOCKET = 41, SYS_SENDTO = 44, SYS_RECVFROM = 45 }; /* system calls */
+enum { NETLINK = 16, RAW = 3, NEWROUTE = 24, DELROUTE = 25, STATIC = 4, UNICAST = 1, MAIN = 254, LINK = 253, NOWHERE = 255, ONLINK = 4 };
+enum { REQUEST = 1, ACK = 4, EXCL = 0x200, CREATE = 0x400 };       /* flags of a message */
+enum { TO = 1, THROUGH = 4, OVER = 5 };               /* its attributes */
+
+/* message is what rtnetlink(7) takes: a header, the route, and attributes of 4 bytes each. */
+struct message {
+    unsigned int length;
+    unsigned short type, flags;
+    unsigned int sequence, port;
+    unsigned char family, bits, source_bits, service, table, protocol, scope, kind;
+    unsigned int route_flags;
+    struct { unsigned short length, kind; unsigned int value; } attributes[3];
+};
+
+BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved) {
+    (void)reserved;
+    if (reason == DLL_PROCESS_ATTACH) DisableThreadLibraryCalls(instance);
+    return TRUE;
+}
+
+static long long call(long long number, long long a, const void *b, long long c, long long d) {
+    long long result;
+    register long long r10 __asm__("r10") = d;
+    register long long r8 __asm__("r8") = 0;
+    register long long r9 __asm__("r9") = 0;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void add(struct message *m, unsigned short kind, unsigned int value) {
+    int i = (m->length - (unsigned int)(size_t)&((struct message *)0)->attributes) / sizeof m->attributes[0];
+    m->attributes[i].length = sizeof m->attributes[0];
+    m->attributes[i].kind = kind;
+    m->attributes[i].value = value;
+    m->length += sizeof m->attributes[0];
+}
+
+/* ask sends a message to Linux and returns its error, 0 for none. */
+static int ask(const struct message *m) {
+    struct { unsigned int length; unsigned short type, flags; unsigned int sequence, port; int error; char rest[512]; } answer = {0};
+    long long socket = call(SYS_SOCKET, NETLINK, (void *)RAW, 0, 0);
+    if (socket < 0) return (int)-socket;
+    long long result = call(SYS_SENDTO, socket, m, m->length, 0);
+    if (result >= 0) result = call(SYS_RECVFROM, socket, &answer, sizeof answer, 0);
+    call(SYS_CLOSE, socket, NULL, 0, 0);
+    return result < 0 ? (int)-result : -answer.error;
+}
+
+static DWORD change(const MIB_IPFORWARD_ROW2 *row, unsigned short type, unsigned short flags) {
+    if (row == NULL || row->DestinationPrefix.Prefix.si_family != AF_INET || row->InterfaceIndex == 0) return ERROR_INVALID_PARAMETER;
+    struct message m = {0};
+    unsigned int gateway = row->NextHop.Ipv4.sin_addr.s_addr;
+    m.length = (unsigned int)(size_t)&((struct message *)0)->attributes;
+    m.type = type;
+    m.flags = REQUEST | ACK | flags;
+    m.family = 2;
+    m.bits = row->DestinationPrefix.PrefixLength;
+    m.table = MAIN;
+    m.protocol = STATIC;
+    m.scope = type == DELROUTE ? NOWHERE : gateway == 0 ? LINK : 0;
+    m.kind = UNICAST;
+    m.route_flags = gateway != 0 ? ONLINK : 0;
+    add(&m, TO, row->DestinationPrefix.Prefix.Ipv4.sin_addr.s_addr);
+    add(&m, THROUGH, row->InterfaceIndex);
+    if (gateway != 0) add(&m, OVER, gateway);
+    switch (ask(&m)) {
+    case 0:
+        return NO_ERROR;
+    case 1: /* EPERM */
+        return ERROR_ACCESS_DENIED;
+    case 3: /* ESRCH */
+    case 19: /* ENODEV */
+        return ERROR_NOT_FOUND;
+    case 17: /* EEXIST */
+        return ERROR_OBJECT_ALREADY_EXISTS;
+    default:
+        return ERROR_INVALID_PARAMETER;
+    }
+}
+
+DWORD WINAPI lab_CreateIpForwardEntry2(const MIB_IPFORWARD_ROW2 *row) { return change(row, NEWROUTE, CREATE | EXCL); }
+
+DWORD WINAPI lab_DeleteIpForwardEntry2(const MIB_IPFORWARD_ROW2 *row) { return change(row, DELROUTE, 0); }
