@@ -65,14 +65,26 @@ func (a *answer) failure(failure *verb.Failure) {
 	a.write(verb.Line{Type: verb.TypeFailure, Failure: failure})
 }
 
-// withoutContents leaves out what was in files before us, and environment variables, which may hold a proxy's password: the operator
-// needs neither.
+// withoutContents leaves out what was in files before us, and environment variables, of services too, which may hold a proxy's password: the
+// operator needs neither.
 func withoutContents(result verb.Result) *verb.Result {
 	if result.Facts == nil {
 		return &result
 	}
 	facts := *result.Facts
 	facts.Environment, facts.Ledger.Environment = nil, nil
+	facts.Services, facts.Ledger.Services = maps.Clone(facts.Services), maps.Clone(facts.Ledger.Services)
+	for name, service := range facts.Services {
+		service.Environment = nil
+		facts.Services[name] = service
+	}
+	for name, before := range facts.Ledger.Services {
+		if before != nil {
+			service := *before
+			service.Environment = nil
+			facts.Ledger.Services[name] = &service
+		}
+	}
 	facts.Ledger.Paths = maps.Clone(facts.Ledger.Paths)
 	for path, before := range facts.Ledger.Paths {
 		before.Content = nil

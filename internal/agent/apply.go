@@ -192,8 +192,10 @@ func (a *agent) tidy(ctx context.Context, spec nodespec.NodeSpec, fallback *node
 	if _, err := a.host.Files.Stat(ctx, nodespec.IncomingRoot); err == nil {
 		paths = append(paths, nodespec.IncomingRoot)
 	}
-	if facts.Identity.Current != nil && facts.Identity.Request == "" {
-		paths = append(paths, spec.Identity.Directory+pendingFile) // its certificate is in use
+	for _, identity := range spec.AllIdentities() {
+		if known := facts.IdentityOf(identity.Name); known.Current != nil && known.Request == "" {
+			paths = append(paths, pendingFile(identity)) // its certificate is in use
+		}
 	}
 	for _, path := range paths {
 		_ = a.host.Files.Remove(ctx, path)
@@ -225,7 +227,7 @@ func (c *convergence) run(ctx context.Context) (left plan.Plan, restarted bool, 
 		}
 		before = next
 		c.answer.plan(next)
-		if _, err := c.doAll(ctx, next.Steps); err != nil {
+		if err := c.doAll(ctx, next.Steps); err != nil {
 			return next, false, err
 		}
 	}

@@ -33,7 +33,7 @@ func (c *checker) result(ctx context.Context, check nodespec.Check) verb.CheckRe
 		return err
 	})
 	if err != nil {
-		result.Message = err.Error()
+		result.Message = withHint(err.Error(), check.Hint)
 		return result
 	}
 	result.Passed, result.Message = true, message
@@ -54,10 +54,20 @@ func (c *checker) check(ctx context.Context, check nodespec.Check) (string, erro
 		return c.file(ctx, check.Target)
 	case nodespec.CheckEndpoint:
 		return c.endpoint(ctx, check.Target)
+	case nodespec.CheckPodConnects:
+		return c.podConnects(ctx, check.Target)
 	case nodespec.CheckExclusions:
 		return c.exclusions(ctx)
 	}
 	return "", fmt.Errorf("this agent (%s) does not know checks of kind %q", c.version, check.Kind)
+}
+
+// withHint is why a check does not pass, and what to look at.
+func withHint(message, hint string) string {
+	if hint == "" {
+		return message
+	}
+	return strings.TrimRight(message, ". ") + ". " + hint
 }
 
 func (c *checker) service(ctx context.Context, name string) (string, error) {
@@ -130,11 +140,19 @@ func (c *checker) file(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("file %s is not there", path)
 	}
 	for _, file := range c.spec.Files {
-		if nodespec.SamePath(file.Path, path) && plan.TextDigest(data) != plan.TextDigest([]byte(file.Content)) {
+		if nodespec.SamePath(file.Path, path) && plan.TextDigest(data) != plan.TextDigest(file.Bytes()) {
 			return "", fmt.Errorf("file %s does not have its content", path)
 		}
 	}
 	return "file " + path + " is as it should be", nil
+}
+
+// podConnects connects from where pods are.
+func (c *checker) podConnects(ctx context.Context, address string) (string, error) {
+	if err := c.host.PodNetwork.Connect(ctx, c.spec.Network.HNSNetwork, address); err != nil {
+		return "", fmt.Errorf("a pod on this node could not connect to %s: %w", address, err)
+	}
+	return "a pod on this node can connect to " + address, nil
 }
 
 // endpoint makes an endpoint on the network and removes it again: what a pod needs first.

@@ -46,6 +46,16 @@ func (e *executor) operate(ctx context.Context, step plan.Step) error {
 		return e.makeLink(ctx, o.Link)
 	case plan.RemovePath:
 		return e.removePath(ctx, o)
+	case plan.ConfigureService, plan.StartService, plan.StopService, plan.DeleteService, plan.RestoreService, plan.KillProcess,
+		plan.AwaitNetwork, plan.CreateEndpoint, plan.DeleteNetwork:
+		return e.doRunning(ctx, o)
+	}
+	return e.doMachine(ctx, step.Operation)
+}
+
+// doMachine does steps about Windows itself, and the node's certificates.
+func (e *executor) doMachine(ctx context.Context, operation plan.Operation) error {
+	switch o := operation.(type) {
 	case plan.EnableFeature:
 		return e.enableFeature(ctx, o.Feature)
 	case plan.DisableFeature:
@@ -62,6 +72,14 @@ func (e *executor) operate(ctx context.Context, step plan.Step) error {
 		return e.host.EventLog.AddSource(ctx, o.Source)
 	case plan.RemoveEventSource:
 		return e.host.EventLog.RemoveSource(ctx, o.Source)
+	case plan.TrustCertificate:
+		return e.trustCertificate(ctx, o.Certificate)
+	case plan.DistrustCertificate:
+		return e.host.Roots.Remove(ctx, o.Fingerprint)
+	case plan.AddRoute:
+		return e.host.Routes.Add(ctx, o.Destination)
+	case plan.DeleteRoute:
+		return e.host.Routes.Delete(ctx, o.Destination)
 	case plan.AddExclusion:
 		return e.addExclusion(ctx, o.Exclusion)
 	case plan.RemoveExclusion:
@@ -71,7 +89,7 @@ func (e *executor) operate(ctx context.Context, step plan.Step) error {
 	case plan.InstallCertificate:
 		return e.installCertificate(ctx, o.Identity)
 	}
-	return e.doRunning(ctx, step.Operation)
+	return fmt.Errorf("this agent (%s) cannot do %T", e.version, operation)
 }
 
 // doRunning does steps about what runs: services, processes and networks.
@@ -99,21 +117,21 @@ func (e *executor) doRunning(ctx context.Context, operation plan.Operation) erro
 	return fmt.Errorf("this agent (%s) cannot do %T", e.version, operation)
 }
 
-// doAll does the steps of a plan up to one that restarts the host, which it returns.
-func (e *executor) doAll(ctx context.Context, steps []plan.Step) (restart *plan.Step, err error) {
+// doAll does the steps of a plan up to one that restarts the host.
+func (e *executor) doAll(ctx context.Context, steps []plan.Step) error {
 	for i, step := range steps {
 		if step.Reboots {
-			return &step, nil
+			return nil
 		}
 		e.current = verb.Step{Name: step.Name, Reason: step.Reason, Index: i + 1, Of: len(steps), State: verb.StepStarted}
 		e.answer.step(e.current)
 		if err := e.do(ctx, step); err != nil {
-			return nil, failureOf(step.Name, err)
+			return failureOf(step.Name, err)
 		}
 		e.current.State = verb.StepDone
 		e.answer.step(e.current)
 	}
-	return nil, nil
+	return nil
 }
 
 // progress tells how far the present step is.

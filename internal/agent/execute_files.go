@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,11 +40,8 @@ func (e *executor) writeFile(ctx context.Context, file nodespec.File) error {
 	if err := e.clearLink(ctx, file.Path); err != nil {
 		return err
 	}
-	options := host.WriteOptions{Access: file.Access}
-	if options.Access == "" {
-		options.Access = host.AccessInherited
-	}
-	if err := e.host.Files.Write(ctx, file.Path, strings.NewReader(file.Content), options); err != nil {
+	options := host.WriteOptions{Access: plan.FileAccess(file)}
+	if err := e.host.Files.Write(ctx, file.Path, bytes.NewReader(file.Bytes()), options); err != nil {
 		return fmt.Errorf("write %s: %w", file.Path, err)
 	}
 	return nil

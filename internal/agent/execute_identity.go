@@ -11,10 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// requestCertificate makes the kubelet's key with its request, in one file so that neither is ever there without the other. One that
+// requestCertificate makes the key of an identity with its request, in one file so that neither is ever there without the other. One that
 // waits already for the same identity is kept.
 func (e *executor) requestCertificate(ctx context.Context, identity nodespec.Identity) error {
-	waiting, err := e.pending(ctx, identity.Directory)
+	waiting, err := e.pending(ctx, identity)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (e *executor) requestCertificate(ctx context.Context, identity nodespec.Ide
 	if err != nil {
 		return err
 	}
-	return e.writeSecret(ctx, identity.Directory+pendingFile, data)
+	return e.writeSecret(ctx, pendingFile(identity), data)
 }
 
 func (e *executor) writeSecret(ctx context.Context, path string, data []byte) error {
@@ -41,7 +41,7 @@ func (e *executor) writeSecret(ctx context.Context, path string, data []byte) er
 // installCertificate lays the signed certificate out with its key as client-go's certificate store does: one file with both, and a link
 // to it. The file is named after the certificate, so that a second attempt writes the same one.
 func (e *executor) installCertificate(ctx context.Context, identity nodespec.Identity) error {
-	waiting, err := e.pending(ctx, identity.Directory)
+	waiting, err := e.pending(ctx, identity)
 	if err != nil {
 		return err
 	}
@@ -58,18 +58,18 @@ func (e *executor) installCertificate(ctx context.Context, identity nodespec.Ide
 	if installed == nil || len(installed.chain) == 0 {
 		return &verb.Failure{Reason: verb.ReasonInvalidInput, Message: "the certificate was not signed for the key that waits on the host"}
 	}
-	path := identity.Directory + `\kubelet-client-` + installed.chain[0].NotBefore.UTC().Format("2006-01-02-15-04-05") + ".pem"
+	path := identity.Path(installed.chain[0].NotBefore.UTC().Format("2006-01-02-15-04-05"))
 	if err := e.writeSecret(ctx, path, data); err != nil {
 		return err
 	}
-	link := identity.Directory + currentLink
+	link := currentLink(identity)
 	if err := e.clearFile(ctx, link); err != nil {
 		return err
 	}
 	if err := e.host.Tree.Symlink(ctx, path, link); err != nil {
 		return fmt.Errorf("make link %s to %s: %w", link, path, err)
 	}
-	return e.removeAll(ctx, identity.Directory+pendingFile)
+	return e.removeAll(ctx, pendingFile(identity))
 }
 
 // clearFile takes away a plain file where a link belongs.

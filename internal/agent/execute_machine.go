@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -40,6 +41,14 @@ func (e *executor) setEnvironment(ctx context.Context, o plan.SetEnvironment) er
 		return e.host.Environment.Unset(ctx, o.Name)
 	}
 	return e.host.Environment.Set(ctx, o.Name, o.Value)
+}
+
+// trustCertificate puts an authority into Windows' store of roots, if it is the one that the spec says it is.
+func (e *executor) trustCertificate(ctx context.Context, certificate nodespec.TrustedCertificate) error {
+	if sum := plan.Digest(certificate.DER); !strings.EqualFold(sum, certificate.Fingerprint) {
+		return fmt.Errorf("the certificate of %s in the NodeSpec has the fingerprint %s and not %s", certificate.Subject, sum, certificate.Fingerprint)
+	}
+	return e.host.Roots.Add(ctx, certificate.DER)
 }
 
 // killProcess ends a process if its ID still belongs to the same program.

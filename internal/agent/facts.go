@@ -19,7 +19,8 @@ func (a *agent) gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts
 	parts := []func(context.Context) error{g.system, g.own, g.releases}
 	if spec != nil {
 		g.spec = *spec
-		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identity, g.eventSource, g.antivirus)
+		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
+			g.trustedCertificates, g.routes)
 	}
 	// A verb that waits for ever would hold the lock for ever.
 	late := &verb.Failure{Reason: verb.ReasonStepFailed, Message: fmt.Sprintf("Windows does not answer within %s", LimitFacts)}

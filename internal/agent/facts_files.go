@@ -36,13 +36,13 @@ func (g *gatherer) files(ctx context.Context) error {
 // older looks for what an older operator may have left. Of that nobody needs to know the content.
 func (g *gatherer) older(ctx context.Context) error {
 	paths := plan.OlderPaths()
-	entries, err := g.readDir(ctx, plan.OlderEntries())
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if plan.OlderEntry(entry.Name) {
-			paths = append(paths, entry.Path)
+	for _, folder := range plan.OlderListings() {
+		entries, err := g.readDir(ctx, folder)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			paths = append(paths, plan.OlderEntries(folder, entry.Name)...)
 		}
 	}
 	for _, path := range paths {
@@ -80,7 +80,7 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	switch {
 	case info.LinkTarget != "":
 	case info.Directory:
-		fact.Entries, err = g.entries(ctx, path)
+		fact.Entries, fact.Listed, err = g.entries(ctx, path)
 	default:
 		fact.Size = info.Size
 		err = g.content(ctx, path, &fact)
@@ -92,21 +92,22 @@ func (g *gatherer) file(ctx context.Context, path string) error {
 	return nil
 }
 
-// entries are the names in a folder that may have been there before us; of our own folders nobody needs them.
-func (g *gatherer) entries(ctx context.Context, path string) ([]string, error) {
+// entries are the names in a folder that may have been there before us, or that the spec does not name; of our own folders nobody needs
+// them.
+func (g *gatherer) entries(ctx context.Context, path string) (names []string, listed bool, err error) {
 	before, known := g.facts.Ledger.Paths[path]
-	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) {
-		return nil, nil
+	if known && !before.Existed && !nodespec.SamePath(path, nodespec.Root) && plan.IsNamed(path, g.spec) {
+		return nil, false, nil
 	}
 	infos, err := g.host.Files.ReadDir(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", path, err)
+		return nil, false, fmt.Errorf("list %s: %w", path, err)
 	}
-	names := make([]string, len(infos))
+	names = make([]string, len(infos))
 	for i, info := range infos {
 		names[i] = info.Name
 	}
-	return names, nil
+	return names, true, nil
 }
 
 func (g *gatherer) content(ctx context.Context, path string, fact *plan.FileFact) error {

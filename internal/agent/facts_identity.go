@@ -6,38 +6,56 @@ import (
 	"fmt"
 
 	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// identity reads the kubelet's certificate and the request that waits. Of the keys nothing is told.
-func (g *gatherer) identity(ctx context.Context) error {
-	directory := g.spec.Identity.Directory
-	if directory == "" {
-		return nil
-	}
-	current, err := g.current(ctx, directory+currentLink)
-	if err != nil {
-		return err
-	}
-	if current != nil {
-		leaf := current.chain[0]
-		g.facts.Identity.Current = &plan.CertificateFacts{
-			CommonName: leaf.Subject.CommonName, Organization: leaf.Subject.Organization,
-			Serial: leaf.SerialNumber.Text(16), NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter,
+// identities reads the certificates of the kubelet and of the services that have one of their own, and the requests that wait. Of the keys
+// nothing is told.
+func (g *gatherer) identities(ctx context.Context) (err error) {
+	if g.spec.Identity.Directory != "" {
+		if g.facts.Identity, err = g.identity(ctx, g.spec.Identity); err != nil {
+			return err
 		}
 	}
-	pending, err := g.pending(ctx, directory)
-	if err != nil {
-		return err
-	}
-	if pending != nil {
-		g.facts.Identity.Request = pending.requestPEM()
+	for _, identity := range g.spec.Identities {
+		facts, err := g.identity(ctx, identity)
+		if err != nil {
+			return err
+		}
+		if g.facts.Identities == nil {
+			g.facts.Identities = map[string]plan.IdentityFacts{}
+		}
+		g.facts.Identities[identity.Name] = facts
 	}
 	return nil
 }
 
-// current is the certificate in use; nil when the kubelet's store could not work with what is there.
-func (a *agent) current(ctx context.Context, link string) (*pair, error) {
+func (g *gatherer) identity(ctx context.Context, identity nodespec.Identity) (facts plan.IdentityFacts, err error) {
+	current, err := g.current(ctx, identity)
+	if err != nil {
+		return facts, err
+	}
+	if current != nil {
+		leaf := current.chain[0]
+		facts.Current = &plan.CertificateFacts{
+			CommonName: leaf.Subject.CommonName, Organization: leaf.Subject.Organization,
+			Serial: leaf.SerialNumber.Text(16), NotBefore: leaf.NotBefore, NotAfter: leaf.NotAfter,
+		}
+	}
+	pending, err := g.pending(ctx, identity)
+	if err != nil {
+		return facts, err
+	}
+	if pending != nil {
+		facts.Request = pending.requestPEM()
+	}
+	return facts, nil
+}
+
+// current is the certificate in use; nil when a certificate store of client-go could not work with what is there.
+func (a *agent) current(ctx context.Context, identity nodespec.Identity) (*pair, error) {
+	link := currentLink(identity)
 	info, err := a.host.Files.Stat(ctx, link)
 	if errors.Is(err, host.ErrNotExist) {
 		return nil, nil
@@ -59,8 +77,8 @@ func (a *agent) current(ctx context.Context, link string) (*pair, error) {
 }
 
 // pending is the key that waits for its certificate; nil when none does. A key whose certificate is in use waits no more.
-func (a *agent) pending(ctx context.Context, directory string) (*pair, error) {
-	data, err := a.store.read(ctx, directory+pendingFile)
+func (a *agent) pending(ctx context.Context, identity nodespec.Identity) (*pair, error) {
+	data, err := a.store.read(ctx, pendingFile(identity))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +86,7 @@ func (a *agent) pending(ctx context.Context, directory string) (*pair, error) {
 	if waiting == nil || waiting.request == nil {
 		return nil, nil
 	}
-	current, err := a.current(ctx, directory+currentLink)
+	current, err := a.current(ctx, identity)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -32,18 +30,23 @@ type input struct {
 	bootID string
 	// agent is the sha256 of the agent that is to be laid out.
 	agent string
+	// renewals are the names of the identities whose certificates are to be renewed.
+	renewals []string
+	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
+	platform string
 	// apiServer is what the verb facts is to connect to; nil when nothing is.
 	apiServer *apiServer
 }
 
-const usage = "usage: wicd facts [--api-server https://HOST:PORT] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
-	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | receive --agent sha256:HEX --payload FILE | remove | service | version, " +
-	"where SPEC is --spec FILE [--payload FILE] | --digest sha256:HEX [--certificate BASE64URL] [--pod-subnet CIDR]"
+const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
+	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | receive --agent sha256:HEX --payload FILE | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
+	"where SPEC is --spec FILE [--payload FILE] | --digest sha256:HEX [--certificate BASE64URL] [--identity-certificate NAME:BASE64URL] " +
+	"[--pod-subnet CIDR]"
 
 // known are the verbs of a command line.
 func known() []verb.Name {
 	return []verb.Name{
-		verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Receive, verb.Remove, verb.Service,
+		verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Receive, verb.Renew, verb.Remove, verb.Service,
 		versionVerb,
 	}
 }
@@ -60,22 +63,41 @@ func parse(args []string) (input, error) {
 	if err := flags.Parse(args[1:]); err != nil {
 		return input{}, fmt.Errorf("%s: %w; %s", in.verb, err, usage)
 	}
-	takesSpec := in.verb == verb.Plan || in.verb == verb.Apply
-	switch {
-	case flags.NArg() > 0:
-		return input{}, fmt.Errorf("%s: %q is not expected; %s", in.verb, flags.Arg(0), usage)
-	case takesSpec && (in.spec == "") == (in.digest == ""):
-		return input{}, fmt.Errorf("%s: one of --spec and --digest is needed; %s", in.verb, usage)
-	case in.spec != "" && in.answers != nodespec.Answers{}:
-		return input{}, fmt.Errorf("%s: a spec that is sent holds its answers; %s", in.verb, usage)
-	case in.digest != "" && in.payload != "":
-		return input{}, fmt.Errorf("%s: --payload goes with --spec; %s", in.verb, usage)
-	case in.verb == verb.Reboot && in.bootID == "":
-		return input{}, fmt.Errorf("%s: --boot-id is needed; %s", in.verb, usage)
-	case in.verb == verb.Receive && (in.agent == "" || in.payload == ""):
-		return input{}, fmt.Errorf("%s: --agent and --payload are needed; %s", in.verb, usage)
+	fault := cmp.Or(in.faultOfSpec(), in.faultOfVerb())
+	if flags.NArg() > 0 {
+		fault = fmt.Sprintf("%q is not expected", flags.Arg(0))
+	}
+	if fault != "" {
+		return input{}, fmt.Errorf("%s: %s; %s", in.verb, fault, usage)
 	}
 	return in, nil
+}
+
+// faultOfSpec says what is wrong with the flags about a spec; empty when nothing is.
+func (in *input) faultOfSpec() string {
+	takesSpec := in.verb == verb.Plan || in.verb == verb.Apply
+	switch {
+	case takesSpec && (in.spec == "") == (in.digest == ""):
+		return "one of --spec and --digest is needed"
+	case in.spec != "" && !in.answers.Empty():
+		return "a spec that is sent holds its answers"
+	case in.digest != "" && in.payload != "":
+		return "--payload goes with --spec"
+	}
+	return ""
+}
+
+// faultOfVerb says what a verb lacks that it cannot do without; empty when it lacks nothing.
+func (in *input) faultOfVerb() string {
+	switch {
+	case in.verb == verb.Reboot && in.bootID == "":
+		return "--boot-id is needed"
+	case in.verb == verb.Renew && len(in.renewals) == 0:
+		return "--identity is needed"
+	case in.verb == verb.Receive && (in.agent == "" || in.payload == ""):
+		return "--agent and --payload are needed"
+	}
+	return ""
 }
 
 // flags are those of the input's verb; parsed, they fill it in.
@@ -85,15 +107,20 @@ func (in *input) flags() *flag.FlagSet {
 	switch in.verb {
 	case verb.Facts:
 		flags.Func("api-server", "the API server's URL, to which the host is to connect", in.setAPIServer)
+		flags.Func("platform", "the cloud whose metadata service is to tell the machine's name", in.setPlatform)
 	case verb.Plan, verb.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")
 		flags.StringVar(&in.digest, "digest", "", "in place of a NodeSpec: that of the one which lies on the host, once it has the answers")
 		flags.Func("certificate", "the kubelet's certificate chain, DER in base64url", in.setCertificate)
+		flags.Func("identity-certificate", "the same of another identity, after its name and a colon", in.setIdentityCertificate)
 		flags.StringVar(&in.answers.PodSubnet, "pod-subnet", "", "the node's pod subnet")
 		if in.verb == verb.Apply {
 			flags.Func("fallback", "the digest of the NodeSpec which lies on the host and is kept there for a rollback", in.setFallback)
 		}
+	case verb.Renew:
+		flags.Func("identity", "the name of an identity whose certificate is to be renewed", in.addRenewal)
+		flags.Func("identity-certificate", "its certificate chain, DER in base64url, after its name and a colon", in.setIdentityCertificate)
 	case verb.Rollback:
 		flags.StringVar(&in.digest, "digest", "", "the digest of the fallback: a host that was rolled back to it already is right")
 	case verb.Reboot:
@@ -138,19 +165,4 @@ func (in *input) setBootID(word string) error {
 func (in *input) setAPIServer(word string) (err error) {
 	in.apiServer, err = parseAPIServer(word)
 	return err
-}
-
-func (in *input) setCertificate(word string) error {
-	der, err := base64.RawURLEncoding.DecodeString(word)
-	if err != nil {
-		return fmt.Errorf("not base64url: %w", err)
-	}
-	chain, err := x509.ParseCertificates(der)
-	if err != nil {
-		return fmt.Errorf("not a certificate: %w", err)
-	}
-	for _, certificate := range chain {
-		in.answers.Certificate += string(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw}))
-	}
-	return nil
 }

@@ -21,12 +21,13 @@ const (
 	pemKey         = "EC PRIVATE KEY"
 )
 
-// currentLink and pendingFile are the files in Identity.Directory. The first is the name that client-go's certificate store knows; it
+// currentLink and pendingFile are files in the directory of an identity. The first has the name that client-go's certificate store knows; it
 // must be a symbolic link, because the kubelet's first rotation refuses to replace a file.
-const (
-	currentLink = `\kubelet-client-current.pem`
-	pendingFile = `\kubelet-client-pending.pem`
-)
+func currentLink(identity nodespec.Identity) string {
+	return identity.Path(nodespec.CurrentCertificate)
+}
+
+func pendingFile(identity nodespec.Identity) string { return identity.Path("pending") }
 
 // pair is a private key and what was made for it: a certificate chain or a request.
 type pair struct {
@@ -39,12 +40,12 @@ type pair struct {
 func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
-		return nil, fmt.Errorf("make the kubelet's key: %w", err)
+		return nil, fmt.Errorf("make the key of %s: %w", identity.CommonName, err)
 	}
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: identity.CommonName, Organization: []string{identity.Organization}}}
 	request, err := x509.CreateCertificateRequest(random, template, key)
 	if err != nil {
-		return nil, fmt.Errorf("make the request for the kubelet's certificate: %w", err)
+		return nil, fmt.Errorf("make the request for the certificate of %s: %w", identity.CommonName, err)
 	}
 	encoded, err := encodeKey(key)
 	if err != nil {
@@ -56,7 +57,7 @@ func newPending(random io.Reader, identity nodespec.Identity) ([]byte, error) {
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	encoded, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, errors.New("encode the kubelet's key") // the cause could quote it
+		return nil, errors.New("encode the key of a certificate") // the cause could quote it
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: encoded}), nil
 }

@@ -82,7 +82,7 @@ func (a *agent) run(ctx context.Context, in input) error {
 	}
 	switch in.verb {
 	case verb.Facts:
-		return a.tellFacts(ctx, in.apiServer)
+		return a.tellFacts(ctx, in)
 	case verb.Plan:
 		return a.tellPlan(ctx, in)
 	}
@@ -96,6 +96,8 @@ func (a *agent) run(ctx context.Context, in input) error {
 		return a.apply(ctx, in)
 	case verb.Verify:
 		return a.verify(ctx)
+	case verb.Renew:
+		return a.renew(ctx, in)
 	case verb.Rollback:
 		return a.rollback(ctx, in.digest)
 	case verb.Settle:
@@ -109,15 +111,20 @@ func (a *agent) run(ctx context.Context, in input) error {
 	}
 }
 
-func (a *agent) tellFacts(ctx context.Context, server *apiServer) error {
+// tellFacts says what the host is. It changes nothing but the access to the agent's own folder: the operator has made that folder, and is
+// about to send what only administrators may read.
+func (a *agent) tellFacts(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	attempt := a.beginAttempt(ctx, server)
+	attempt, name := a.beginAttempt(ctx, in.apiServer), a.beginCloudName(ctx, in.platform)
+	if err := a.guardOwnFolder(ctx); err != nil {
+		return err
+	}
 	facts, err := a.gather(ctx, nil)
 	if err != nil {
 		return err
 	}
-	facts.APIServer = <-attempt
+	facts.APIServer, facts.CloudName = <-attempt, <-name
 	a.answer.result(verb.Result{Facts: &facts})
 	return nil
 }

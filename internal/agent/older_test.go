@@ -178,7 +178,7 @@ func TestTakeOverKeepsTheKubeletsCertificate(t *testing.T) {
 //
 func TestTakeOverKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	reference := takenOver(t)
+	reference := takenOver(t, olderSettings)
 	whole := &killer{}
 	whole.watch(reference)
 	reference.configure()
@@ -187,7 +187,7 @@ func TestTakeOverKilledAnywhere(t *testing.T) {
 	for n := 1; n <= whole.seen; n++ {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
-			r := takenOver(t)
+			r := takenOver(t, olderSettings)
 			k := &killer{n: n}
 			k.watch(r)
 			r.configure()

@@ -23,7 +23,7 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 	}
 	programs := map[string]fake.Program{
 		"wicd.exe": r.agent, "containerd.exe": containerd, "shim.exe": idle, "kubelet.exe": kubelet,
-		"hybrid-overlay-node.exe": hybridOverlay, "kube-proxy.exe": kubeProxy, "dockerd.exe": dockerd,
+		"hybrid-overlay-node.exe": r.hybridOverlay, "kube-proxy.exe": kubeProxy, "dockerd.exe": dockerd,
 		"windows-instance-config-daemon.exe": idle, "idle.exe": idle,
 	}
 	if known := programs[words[1]]; known != nil {
@@ -94,8 +94,15 @@ func kubelet(ctx context.Context, p *fake.Process) int {
 	return 0
 }
 
-// hybridOverlay makes its networks unless they are there.
-func hybridOverlay(ctx context.Context, p *fake.Process) int {
+// hybridOverlay makes its networks unless they are there, as soon as the API server tells it the node's subnet.
+func (r *rig) hybridOverlay(ctx context.Context, p *fake.Process) int {
+	if away := r.away.Load(); away != nil {
+		select {
+		case <-*away:
+		case <-ctx.Done():
+			return 0
+		}
+	}
 	for _, network := range []host.HNSNetwork{
 		{Name: "BaseOVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: "100.64.0.0/30"},
 		{Name: hnsNetwork, Type: "Overlay", Subnet: podSubnet},

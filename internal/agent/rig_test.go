@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ type rig struct {
 	program  []byte          // the agent that the operator has
 	// logSettings are those of the agent's service.
 	logSettings agent.LogSettings
+	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
+	away atomic.Pointer[chan struct{}]
 	// bend changes what the agent sees of the host; nil changes nothing.
 	bend func(*host.Host)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -20,7 +19,10 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 	log := newServiceLog(a, p.Stderr, p.Log)
 	a.seen.keep, a.asked.keep = AntivirusCheck, FeatureCheck
 	a.answer.out = io.Discard // steps are told to an operator; the log has its own words
-	k := &keeper{agent: a, log: log, watcher: watcher{agent: a}, reporter: reporter{agent: a, log: log}}
+	k := &keeper{
+		agent: a, log: log, watcher: watcher{agent: a}, reporter: reporter{agent: a, log: log}, network: networkWait{agent: a},
+		logs: logKeeper{agent: a, log: log}, stores: storeKeeper{agent: a},
+	}
 	log.printf(ctx, "agent %s runs as a service, process %d", a.version, a.host.Processes.Self())
 	if p.Ready != nil {
 		p.Ready()
@@ -42,6 +44,9 @@ type keeper struct {
 	reporter reporter
 	pacer    pacer
 	boot     bootWait
+	network  networkWait
+	logs     logKeeper
+	stores   storeKeeper
 	due      time.Time // of the next comparison without a change
 	changed  bool      // since the last comparison
 	failed   int       // comparisons in a row that could not be made
@@ -65,8 +70,15 @@ func (k *keeper) loop(ctx context.Context) {
 // look compares everything if that is due.
 func (k *keeper) look(ctx context.Context) {
 	k.changed = k.watcher.look(ctx) || k.changed
+	if k.watcher.spec != nil {
+		k.logs.look(ctx, k.watcher.spec.Logs)
+		if err := k.stores.look(ctx, *k.watcher.spec); err != nil && ctx.Err() == nil {
+			k.log.printf(ctx, "former certificates are left: %v", err)
+		}
+	}
 	now := k.clock.Now()
-	if k.boot.waits(ctx, k.watcher.allRun) || now.Before(k.due) && (!k.changed || now.Before(k.pacer.next)) {
+	due := !now.Before(k.due) || k.changed && !now.Before(k.pacer.next)
+	if k.boot.waits(ctx, k.watcher.up, k.watcher.allRun) || !due && !k.network.arrived(ctx) {
 		k.log.flushDue(ctx)
 		return
 	}
@@ -84,6 +96,9 @@ func (k *keeper) check(ctx context.Context) {
 	}
 	now := k.clock.Now()
 	k.pacer.tried(outcome.tried(), now)
+	if outcome.failure == nil && !outcome.skipped && k.network.awaited == nil {
+		k.boot.started = true
+	}
 	if outcome.failure == nil || outcome.failure.Step != "" {
 		k.failed = 0
 	} else if k.failed++; k.failed < maxFailed {
@@ -91,38 +106,6 @@ func (k *keeper) check(ctx context.Context) {
 		return
 	}
 	k.reporter.report(ctx, outcome)
-}
-
-// bootWait is the time after a boot in which Windows itself starts the services: one that does not run yet is no drift. It is over when all
-// run, or when the operator has applied the spec since the boot.
-type bootWait struct {
-	*agent
-	boot    time.Time
-	until   time.Time
-	booted  bool // until counts from the boot and not from the start of the service
-	settled bool
-}
-
-// waits tells whether Windows is still at it.
-func (b *bootWait) waits(ctx context.Context, allRun bool) bool {
-	if b.settled {
-		return false
-	}
-	if !b.booted {
-		if info, err := b.host.System.Info(ctx); err == nil {
-			b.boot, b.booted = info.BootTime, true
-			// The clock may have been set since the boot, or be set from now on: only what was left by now counts.
-			now := b.clock.Now()
-			b.until = now.Add(min(info.BootTime.Add(BootGrace).Sub(now), BootGrace))
-		}
-	}
-	b.settled = allRun || b.applied(ctx) || !b.clock.Now().Before(b.until)
-	return !b.settled
-}
-
-func (b *bootWait) applied(ctx context.Context) bool {
-	file, err := b.host.Files.Stat(ctx, nodespec.AppliedPath)
-	return err == nil && b.booted && file.Modified.After(b.boot)
 }
 
 // pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its start, say.

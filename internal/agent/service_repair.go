@@ -20,7 +20,10 @@ type outcome struct {
 }
 
 // repair is a step that was done.
-type repair struct{ name, reason string }
+type repair struct {
+	name, reason string
+	start        bool // it is a part of the node's start after a boot
+}
 
 // tried are the names of the steps that were done or have failed.
 func (o outcome) tried() []string {
@@ -61,8 +64,11 @@ func (k *keeper) wanted(ctx context.Context, o *outcome) ([]plan.Step, plan.Fact
 		o.skipped = true
 		return nil, facts, nil
 	}
-	steps, left := repairable(plan.Make(facts, *spec), facts)
-	o.left = left
+	steps, left, await := repairable(plan.Make(facts, *spec), facts)
+	steps = k.boot.withoutWindows(k.network.heed(await, steps, *spec), *spec)
+	if o.left = left; left == "" {
+		o.left = k.network.left()
+	}
 	return steps, facts, nil
 }
 
@@ -118,22 +124,23 @@ func (k *keeper) do(ctx context.Context, o *outcome, steps []plan.Step, facts pl
 			k.log.printf(ctx, "%s: %s", step.Name, advice)
 			continue // it was tried and not done
 		}
-		o.repairs = append(o.repairs, repair{step.Name, step.Reason})
+		o.repairs = append(o.repairs, repair{step.Name, step.Reason, k.boot.starting(step, k.watcher.spec)})
 		k.log.printf(ctx, "%s, because %s (%s)", step.Name, step.Reason, k.clock.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }
 
 // repairable are the steps of a plan that the service may do: all before the first that would restart the host, wait for the network or
-// stop the service itself, without those that need files which are not on the host. left says what is left to the operator, if anything.
-func repairable(p plan.Plan, facts plan.Facts) (steps []plan.Step, left string) {
+// stop the service itself, without those that need files which are not on the host. left says what is left to the operator, if anything, and
+// await which network the others wait for.
+func repairable(p plan.Plan, facts plan.Facts) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
 	if n := len(p.Steps); n > 0 && p.Steps[n-1].Reboots {
-		return nil, "a restart of the host, because " + p.Steps[n-1].Reason
+		return nil, "a restart of the host, because " + p.Steps[n-1].Reason, nil
 	}
 	for _, step := range p.Steps {
 		switch o := step.Operation.(type) {
 		case plan.AwaitNetwork:
-			return steps, left
+			return steps, left, &o
 		case plan.StopService:
 			if strings.EqualFold(o.Service, nodespec.ServiceAgent) {
 				left = step.Name + ", because " + step.Reason
@@ -151,7 +158,7 @@ func repairable(p plan.Plan, facts plan.Facts) (steps []plan.Step, left string) 
 		}
 		steps = append(steps, step)
 	}
-	return steps, left
+	return steps, left, nil
 }
 
 // lacking is a file of a release that is nowhere on the host.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,7 @@ func (r *reporter) report(ctx context.Context, o outcome) {
 
 // repaired tells what was done in one event. The log has each step since it was done.
 func (r *reporter) repaired(ctx context.Context, repairs []repair) {
+	repairs = slices.DeleteFunc(slices.Clone(repairs), func(r repair) bool { return r.start })
 	if len(repairs) == 0 {
 		return
 	}

@@ -18,6 +18,7 @@ type watcher struct {
 	specInfo host.FileInfo // of the file that spec was read from
 	seen     string        // at the last look
 	allRun   bool          // the node's services, at the last look, but for the agent's own
+	up       bool          // the node's services that are waited for after a boot, at the last look
 }
 
 // look tells whether anything differs from the last look. What cannot be looked at is left to the comparison, which says why.
@@ -45,7 +46,7 @@ func (w *watcher) look(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		w.allRun = len(services) == len(names)
+		w.up, w.allRun = up(*w.spec, services), len(services) == len(names)
 		for _, service := range services {
 			w.allRun = w.allRun && (service.State == host.ServiceRunning || strings.EqualFold(service.Name, nodespec.ServiceAgent))
 			fmt.Fprintf(&seen, "%s %s %d %s %s\n", service.Name, service.State, service.PID, service.StartType, service.CommandLine)

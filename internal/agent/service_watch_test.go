@@ -155,15 +155,15 @@ func TestServiceAfterABoot(t *testing.T) {
 	t.Run("one that Windows has not started yet is left to Windows for a while", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
-		mend := r.ServiceFailsToStart("kube-proxy", 1)
+		mend := r.ServiceFailsToStart("containerd", 1)
 		reboot(r)
 		mend()
 		r.pass(agent.DriftCheck)
-		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceStopped {
+		if service, _ := r.Service("containerd"); service.State != host.ServiceStopped {
 			t.Error("it was started")
 		}
 		r.pass(agent.BootGrace)
-		if service, _ := r.Service("kube-proxy"); service.State != host.ServiceRunning || len(r.events(agent.EventRepaired)) != 1 {
+		if service, _ := r.Service("containerd"); service.State != host.ServiceRunning || len(r.events(agent.EventRepaired)) != 1 {
 			t.Error("it was not started")
 		}
 	})

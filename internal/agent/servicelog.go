@@ -55,11 +55,6 @@ func newServiceLog(a *agent, to io.Writer, settings LogSettings) *serviceLog {
 
 func logFile() string { return nodespec.LogDirectory(nodespec.ServiceAgent) + `\wicd.log` }
 
-// rotatedFile is the other name of a log file that is rotated away at the time.
-func rotatedFile(at time.Time) string {
-	return strings.TrimSuffix(logFile(), ".log") + "-" + at.UTC().Format(rotatedLayout) + ".log"
-}
-
 // printf adds a line. A log that cannot be written keeps nobody from working.
 func (l *serviceLog) printf(ctx context.Context, format string, arguments ...any) {
 	line := l.clock.Now().UTC().Format(time.RFC3339) + " " + strings.ReplaceAll(fmt.Sprintf(format, arguments...), "\n", " ") + "\r\n"
@@ -97,7 +92,7 @@ func (l *serviceLog) rotate(ctx context.Context) {
 	if err != nil || l.settings.FileSize <= 0 || info.Size == 0 || info.Size+int64(len(l.pending)) <= l.settings.FileSize {
 		return
 	}
-	rotated := rotatedFile(l.clock.Now())
+	rotated := rotatedPath(logFile(), l.clock.Now())
 	if _, err := l.host.Files.Stat(ctx, rotated); err == nil {
 		return // the second rotation within a second would replace the first
 	}
@@ -110,7 +105,7 @@ func (l *serviceLog) clean(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	rotated := slices.DeleteFunc(entries, func(entry host.FileInfo) bool { return !isRotated(entry.Name) })
+	rotated := slices.DeleteFunc(entries, func(entry host.FileInfo) bool { _, is := rotatedAt(logFile(), entry.Name); return !is })
 	slices.SortFunc(rotated, func(a, b host.FileInfo) int { return strings.Compare(b.Name, a.Name) }) // the youngest first
 	for i, entry := range rotated {
 		tooMany := l.settings.Files > 0 && i >= l.settings.Files
@@ -119,12 +114,4 @@ func (l *serviceLog) clean(ctx context.Context) {
 			_ = l.host.Files.Remove(ctx, entry.Path)
 		}
 	}
-}
-
-// isRotated tells whether a file's name is one that rotate gives.
-func isRotated(name string) bool {
-	stamp, prefixed := strings.CutPrefix(strings.ToLower(name), "wicd-")
-	stamp, suffixed := strings.CutSuffix(stamp, ".log")
-	_, err := time.Parse(rotatedLayout, stamp)
-	return prefixed && suffixed && err == nil
 }

@@ -2,10 +2,14 @@ package agent_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math/big"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +23,9 @@ const (
 	podSubnet  = "10.132.1.0/24"
 	hnsNetwork = "OVNKubernetesHybridOverlayNetwork"
 	pki        = `C:\var\lib\kubelet\pki`
+	cniConfig  = `C:\k\cni\cni.conf`
+	// metadataRoute is that of clouds.
+	metadataRoute = "169.254.169.254/32"
 )
 
 // program is the content of a stand-in executable, by its name and version.
@@ -29,6 +36,21 @@ func program(name, version string) []byte {
 func sum(data []byte) string {
 	digest := sha256.Sum256(data)
 	return hex.EncodeToString(digest[:])
+}
+
+// trusted is a certificate authority. That of a name is always the same.
+func trusted(name string) nodespec.TrustedCertificate {
+	seed := sha256.Sum256([]byte(name))
+	key := ed25519.NewKeyFromSeed(seed[:])
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	return nodespec.TrustedCertificate{Fingerprint: sum(der), Subject: template.Subject.String(), DER: der}
 }
 
 // components are the test payload: component, then file name.
@@ -82,12 +104,16 @@ func newSpec(v versions) nodespec.NodeSpec {
 		Files: []nodespec.File{
 			{Path: `C:\k\kubelet.conf`, Content: "kind: KubeletConfiguration\n"},
 			{Path: `C:\k\containerd\containerd_conf.toml`, Content: "version = 3\n"},
-			{Path: `C:\k\cni\cni.conf`, Content: "subnet: ${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet}},
+			{Path: `C:\k\cni\cni.conf`, Content: "subnet: ${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedHNSNetwork}},
 			{
 				Path: `C:\k\kube-proxy.conf`, Content: "cidr: ${POD_SUBNET}\nvip: ${SOURCE_VIP}\n",
 				Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP},
 			},
+			{Path: `C:\k\config.json`, Secret: "credentials canary\n"},
 		},
+		TrustedCertificates: []nodespec.TrustedCertificate{trusted("Example CA")},
+		Routes:              []string{metadataRoute},
+		Logs:                []nodespec.Log{{Path: `C:\var\log\containerd\containerd.log`, MaxBytes: 1000, MaxAge: 24 * time.Hour}},
 	}
 	for _, component := range componentNames {
 		release := v.release(component)
@@ -132,8 +158,12 @@ func directories(services []nodespec.Service) []nodespec.Directory {
 
 func services(v versions) []nodespec.Service {
 	service := func(name string, disturbs bool, dependencies ...string) nodespec.Service {
+		start := host.StartManual
+		if name == "containerd" || name == nodespec.ServiceAgent {
+			start = host.StartAutomatic // after a boot the agent starts the others
+		}
 		return nodespec.Service{DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
-			Name: name, DisplayName: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: host.StartAutomatic,
+			Name: name, DisplayName: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: start,
 			Dependencies: dependencies, RestartDelays: []time.Duration{time.Hour}, ResetPeriod: time.Hour,
 		}}
 	}

@@ -42,8 +42,14 @@ const (
 	// FeatureCheck is how often it asks DISM for a Windows feature, which starts Windows' servicing each time. It asks sooner when Windows
 	// begins to wait for a restart.
 	FeatureCheck = 15 * time.Minute
-	// BootGrace is how long after a boot the service leaves the start of the node's services to Windows, unless all run before.
+	// BootGrace is how long after a boot the service leaves the start of services to Windows that Windows is to start, unless they run before.
 	BootGrace = 2 * time.Minute
+	// NetworkGrace is how long the HNS network may be away while the kubelet runs before the service takes the CNI plugin's configuration away.
+	NetworkGrace = 30 * time.Second
+	// LogCheck is how often the service looks whether a log of another program is to be rotated.
+	LogCheck = time.Minute
+	// StoreCheck is how often it deletes former certificates of the node's programs.
+	StoreCheck = time.Hour
 	// PaceReset is how long after a repair the same repair is done at once again.
 	PaceReset = 5 * time.Minute
 	// EventRepeat is how long the service writes no second event of the same.

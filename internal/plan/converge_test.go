@@ -69,9 +69,9 @@ func (o *operator) satisfy(needs []nodespec.Need) {
 		o.spec.Identity.Certificate = nodeCertificate()
 	case nodespec.NeedPodSubnet:
 		o.spec.Network.PodSubnet, o.m.subnet = "10.132.1.0/24", "10.132.1.0/24"
-		if o.m.Services["overlay"].RunningCommandLine != "" {
-			o.m.stop("overlay")
-			o.m.start("overlay")
+		if o.m.Services[o.m.overlay].RunningCommandLine != "" {
+			o.m.stop(o.m.overlay)
+			o.m.start(o.m.overlay)
 		}
 	default:
 		o.t.Fatalf("the agent needs %v from the operator", needs)
@@ -82,6 +82,9 @@ func (o *operator) do(steps []plan.Step) {
 	for i, step := range steps {
 		if o.kill == 0 {
 			o.kill = -1
+			if o.m.blackout {
+				o.m.reboot()
+			}
 			return
 		}
 		o.kill--
@@ -91,6 +94,7 @@ func (o *operator) do(steps []plan.Step) {
 		if step.Reason == "" || step.Name != plan.Name(step.Operation) {
 			o.t.Fatalf("step %+v", step)
 		}
+		guarded(o.t, o.m, o.spec, step)
 		o.m.do(step)
 		if o.m.disturbed && !step.DisturbsPods {
 			o.t.Fatalf("%s disturbs pods without saying so", step.Name)
@@ -99,6 +103,23 @@ func (o *operator) do(steps []plan.Step) {
 			o.t.Fatalf("nothing makes the network that is waited for")
 		}
 		o.steps = append(o.steps, step)
+	}
+}
+
+// guarded looks at the host before a step: no kubelet starts while the plugin is configured and the pods' network is not there. R-089
+func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
+	t.Helper()
+	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == m.network && n.Subnet == m.subnet }) {
+		return
+	}
+	if _, writes := step.Operation.(plan.WriteFile); writes && plan.IsForNetwork(step, spec) {
+		t.Fatalf("%s without the network", step.Name)
+	}
+	for _, file := range spec.Files {
+		_, there := m.Files[file.Path]
+		if there && step.Name == "StartService kubelet" && slices.Contains(file.Needs, nodespec.NeedHNSNetwork) {
+			t.Fatalf("%s without the network, and %s is there", step.Name, file.Path)
+		}
 	}
 }
 

@@ -34,12 +34,32 @@ type Facts struct {
 	Endpoints   []host.HNSEndpoint           `json:"endpoints,omitempty"`
 	Processes   []host.Process               `json:"processes,omitempty"` // that run from our folders
 	Identity    IdentityFacts                `json:"identity"`
+	// Identities are those of the spec's further identities, by the identity's name.
+	Identities map[string]IdentityFacts `json:"identities,omitempty"`
+	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the store of roots.
+	TrustedCertificates []string `json:"trustedCertificates,omitempty"`
+	// ImportedCertificates are the fingerprints of those that an older operator says it has put there.
+	ImportedCertificates []string `json:"importedCertificates,omitempty"`
+	// Routes are the destinations that the spec or the ledger names and that are reached through the default route's adapter.
+	Routes []string `json:"routes,omitempty"`
+	// NoDefaultRoute is true when there is no such adapter. It is known only where a route is named.
+	NoDefaultRoute bool `json:"noDefaultRoute,omitempty"`
 	// EventSource tells whether Windows knows the agent's event source.
 	EventSource bool `json:"eventSource,omitempty"`
 	// Antivirus is Microsoft Defender Antivirus.
 	Antivirus AntivirusFacts `json:"antivirus"`
 	// APIServer is whether the host reaches the API server; nil when that was not asked.
 	APIServer *APIServerFacts `json:"apiServer,omitempty"`
+	// CloudName is the name by which the cloud knows the machine; nil when that was not asked.
+	CloudName *CloudNameFacts `json:"cloudName,omitempty"`
+}
+
+// CloudNameFacts are what the cloud's metadata service has answered when it was asked for the machine's name.
+type CloudNameFacts struct {
+	Platform string `json:"platform"` // "AWS"
+	Name     string `json:"name,omitempty"`
+	// Error is, in words for an administrator, why the name is not known; empty when it is.
+	Error string `json:"error,omitempty"`
 }
 
 // APIServerFacts are what came of an attempt to connect from the host to the API server.
@@ -77,11 +97,13 @@ type FileFact struct {
 	Access     host.Access `json:"access"`
 	// Text is the sha256 of a configuration file's content with the line ends of Unix; see TextDigest.
 	Text string `json:"text,omitempty"`
-	// Entries are the names in a folder that was there before us.
+	// Listed is true for a folder whose entries were looked at.
+	Listed bool `json:"listed,omitempty"`
+	// Entries are the names in a folder that was there before us, or that the spec does not name any more.
 	Entries []string `json:"entries,omitempty"`
 }
 
-// IdentityFacts are the kubelet's key and certificate on the host. The private key is never part of facts.
+// IdentityFacts are the key and the certificate of an identity on the host. The private key is never part of facts.
 type IdentityFacts struct {
 	// Request is the PEM certificate request for the key that waits on the host for its certificate; empty when none waits.
 	Request string `json:"request,omitempty"`

@@ -46,12 +46,20 @@ func (m *maker) fileReason(file nodespec.File) string {
 		return "file " + file.Path + " is not there"
 	case fact.LinkTarget != "" || fact.Directory:
 		return file.Path + " is no file"
-	case fact.Text != TextDigest([]byte(file.Content)):
+	case fact.Text != TextDigest(file.Bytes()):
 		return "the content of file " + file.Path + " differs"
-	case !sameAccess(fact.Access, file.Access):
-		return accessReason("file", file.Path, file.Access)
+	case !sameAccess(fact.Access, FileAccess(file)):
+		return accessReason("file", file.Path, FileAccess(file))
 	}
 	return ""
+}
+
+// FileAccess is who may use a file. A secret is for SYSTEM and administrators only, whatever the spec says.
+func FileAccess(file nodespec.File) host.Access {
+	if file.Secret != "" {
+		return host.AccessAdministrators
+	}
+	return normalAccess(file.Access)
 }
 
 // changes tells whether the plan writes the file.

@@ -10,21 +10,34 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// certificateState is how the kubelet's certificate stands.
+// certificateState is how the certificate of an identity stands.
 type certificateState struct {
-	usable      bool   // the one on the host is right; whatever the kubelet made of it by rotation is its own business
+	usable      bool   // the one on the host is right; whatever the kubelet made of its own by rotation is its own business
 	installable bool   // the spec brings one for the key that waits on the host
 	requested   bool   // a key with a request for this identity waits on the host
 	reason      string // why it is not usable
 }
 
-func judgeCertificate(facts Facts, identity nodespec.Identity) certificateState {
-	s := certificateState{reason: currentReason(facts, identity)}
-	if s.reason == "" {
-		s.usable = true
-		return s
+// IdentityOf are the facts of an identity; the name is empty for the kubelet's.
+func (f Facts) IdentityOf(name string) IdentityFacts {
+	if name == "" {
+		return f.Identity
 	}
-	request := parseRequest(facts.Identity.Request)
+	return f.Identities[name]
+}
+
+func judgeCertificate(facts Facts, identity nodespec.Identity) certificateState {
+	reason := currentReason(facts, identity)
+	if reason == "" {
+		return certificateState{usable: true}
+	}
+	return judgeRequest(facts, identity, reason)
+}
+
+// judgeRequest is how it stands with a certificate that is to be had for the reason.
+func judgeRequest(facts Facts, identity nodespec.Identity, reason string) certificateState {
+	s := certificateState{reason: reason}
+	request := parseRequest(facts.IdentityOf(identity.Name).Request)
 	s.requested = request != nil && request.Subject.CommonName == identity.CommonName &&
 		slices.Equal(request.Subject.Organization, []string{identity.Organization})
 	s.installable = s.requested && fits(identity.Certificate, request, identity, facts.Time)
@@ -33,16 +46,24 @@ func judgeCertificate(facts Facts, identity nodespec.Identity) certificateState 
 
 // currentReason says why the certificate on the host is of no use; empty when it is.
 func currentReason(facts Facts, identity nodespec.Identity) string {
-	current := facts.Identity.Current
+	current := facts.IdentityOf(identity.Name).Current
 	switch {
 	case current == nil:
-		return "the kubelet has no certificate"
+		return holder(identity) + " has no certificate"
 	case current.CommonName != identity.CommonName || !slices.Contains(current.Organization, identity.Organization):
-		return "the kubelet's certificate is for " + current.CommonName + ", not for " + identity.CommonName
+		return holder(identity) + "'s certificate is for " + current.CommonName + ", not for " + identity.CommonName
 	case !facts.Time.Before(current.NotAfter):
-		return "the kubelet's certificate expired at " + current.NotAfter.UTC().Format(time.RFC3339)
+		return holder(identity) + "'s certificate expired at " + current.NotAfter.UTC().Format(time.RFC3339)
 	}
 	return ""
+}
+
+// holder is whose certificate it is, in words.
+func holder(identity nodespec.Identity) string {
+	if identity.Name == "" {
+		return "the kubelet"
+	}
+	return identity.Name
 }
 
 func parseRequest(text string) *x509.CertificateRequest {
@@ -71,14 +92,69 @@ func fits(text string, request *x509.CertificateRequest, identity nodespec.Ident
 	return ok && key.Equal(certificate.PublicKey)
 }
 
-func (m *maker) requestCertificate() {
-	if m.spec.Identity.CommonName != "" && !m.certificate.usable && !m.certificate.requested {
-		m.add(RequestCertificate{Identity: m.spec.Identity}, "%s", m.certificate.reason)
+// judgeCertificates looks at the certificates of all identities.
+func (m *maker) judgeCertificates() {
+	m.certificates = map[string]certificateState{}
+	for _, identity := range slices.Concat([]nodespec.Identity{m.spec.Identity}, m.spec.Identities) {
+		state := judgeCertificate(m.facts, identity)
+		m.certificates[identity.Name] = state
+		m.unmet[nodespec.NeedCertificateOf(identity.Name)] = !state.usable && !state.installable
 	}
 }
 
-func (m *maker) installCertificate() {
-	if m.certificate.installable {
-		m.add(InstallCertificate{Identity: m.spec.Identity}, "%s", m.certificate.reason)
+// certificateNeeds are those for the certificates of all identities, met or not, in the order of the spec.
+func (m *maker) certificateNeeds() []nodespec.Need {
+	needs := []nodespec.Need{nodespec.NeedCertificate}
+	for _, identity := range m.spec.Identities {
+		needs = append(needs, nodespec.NeedCertificateOf(identity.Name))
 	}
+	return needs
+}
+
+func (m *maker) requestCertificates() {
+	for _, identity := range m.spec.AllIdentities() {
+		if state := m.certificates[identity.Name]; !state.usable && !state.requested {
+			m.add(RequestCertificate{Identity: identity}, "%s", state.reason)
+		}
+	}
+}
+
+func (m *maker) installCertificates() {
+	for _, identity := range m.spec.AllIdentities() {
+		if state := m.certificates[identity.Name]; state.installable {
+			m.add(InstallCertificate{Identity: identity}, "%s", state.reason)
+		}
+	}
+}
+
+// Renew says what must be done to give the named identities of the spec another certificate while they go on with the one that they have:
+// a key and a request are made, or, where the spec brings the certificate for a key that waits, it is put in its place. What is still
+// needed is named. No service is restarted: programs of client-go read their certificate again by themselves. The kubelet renews its own.
+func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
+	m := &maker{facts: facts, spec: spec}
+	var needs []nodespec.Need
+	for _, identity := range spec.Identities {
+		if !slices.Contains(names, identity.Name) {
+			continue
+		}
+		switch state := judgeRequest(facts, identity, holder(identity)+"'s certificate is to be renewed"); {
+		case state.installable:
+			m.add(InstallCertificate{Identity: identity}, "%s", state.reason)
+		case !state.requested:
+			m.add(RequestCertificate{Identity: identity}, "%s", state.reason)
+			fallthrough
+		default:
+			needs = append(needs, nodespec.NeedCertificateOf(identity.Name))
+		}
+	}
+	return Plan{Steps: m.steps, Needs: needs}
+}
+
+// identityDirectories are the folders of all identities.
+func identityDirectories(spec nodespec.NodeSpec) []string {
+	directories := []string{spec.Identity.Directory}
+	for _, identity := range spec.Identities {
+		directories = append(directories, identity.Directory)
+	}
+	return directories
 }

@@ -19,6 +19,10 @@ type Ledger struct {
 	Services map[string]*host.Service `json:"services,omitempty"`
 	// Paths are files, links and folders before we made them.
 	Paths map[string]PathBefore `json:"paths,omitempty"`
+	// TrustedCertificates are fingerprints of authorities that we have the machine trust; true: it did before us.
+	TrustedCertificates map[string]bool `json:"trustedCertificates,omitempty"`
+	// Routes are destinations that we keep a route to; true: it was there before us.
+	Routes map[string]bool `json:"routes,omitempty"`
 	// EventSource tells whether Windows knew the agent's event source before us; nil: it was not added.
 	EventSource *bool `json:"eventSource,omitempty"`
 	// Exclusions are those that we added to Microsoft Defender Antivirus. One that was there before us is not among them.

@@ -22,7 +22,7 @@ type leftovers struct {
 // only an older operator has.
 func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	l := leftovers{known: slices.Concat(recordedPaths(spec), OlderPaths())}
-	l.folders = []string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, spec.Identity.Directory}
+	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`}, identityDirectories(spec)...)
 	for _, service := range spec.Services {
 		fact, there := facts.service(service.Name)
 		if !there || !leftover(fact) || recordedService(facts.Ledger, service.Name) {
@@ -81,7 +81,7 @@ func (l leftovers) paths(facts Facts) []string {
 		return nil
 	}
 	for path := range facts.Files {
-		if isOlder(path) {
+		if isOlder(path) || isOlderMirror(path) {
 			paths = append(paths, path)
 		}
 	}
@@ -121,7 +121,7 @@ func (l leftovers) goes(facts Facts, folder, name string) bool {
 
 // theirs tells whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older operators put anything.
 func (l leftovers) theirs(path string) bool {
-	if isOlder(path) {
+	if isOlder(path) || isOlderMirror(path) {
 		return true
 	}
 	if _, shared := nodespec.NodesOwn(path, ""); shared || nodespec.SamePath(path, nodespec.Root) {

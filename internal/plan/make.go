@@ -21,18 +21,21 @@ func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m.stopServices()
 	m.killReplaced()
 	m.makeLinks()
+	m.takeAwayForNetwork()
 	m.writeFiles()
+	m.trustCertificates()
 	m.addEventSource()
 	m.setFirewall()
 	m.setEnvironment()
 	m.enableFeatures()
 	m.setHostName()
-	m.requestCertificate()
+	m.requestCertificates()
 	if m.reboot != "" {
 		m.restart()
 		return m.plan()
 	}
-	m.installCertificate()
+	m.installCertificates()
+	m.addRoutes()
 	m.startServices()
 	m.setUpNetwork()
 	m.giveBackStale()
@@ -59,21 +62,21 @@ type maker struct {
 	spec  nodespec.NodeSpec // resolved
 	steps []Step
 
-	unmet       map[nodespec.Need]bool
-	certificate certificateState
-	reboot      string             // why the host must restart; empty when it need not
-	releases    []nodespec.Release // that are not complete
-	files       []nodespec.File    // to be written, with their final content
-	stops       map[string]string  // running services that must stop for a change, and why; keys in lower case
-	stopped     bool               // the plan has the steps that stop them
-	foreign     bool               // an agent that is not ours was stopped before
+	unmet        map[nodespec.Need]bool
+	certificates map[string]certificateState // by the name of the identity; empty for the kubelet's
+	reboot       string                      // why the host must restart; empty when it need not
+	releases     []nodespec.Release          // that are not complete
+	files        []nodespec.File             // to be written, with their final content
+	stops        map[string]string           // running services that must stop for a change, and why; keys in lower case
+	stopped      bool                        // the plan has the steps that stop them
+	foreign      bool                        // an agent that is not ours was stopped before
 }
 
 func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
 	m := &maker{facts: facts, spec: Resolve(facts, spec), unmet: map[nodespec.Need]bool{}}
-	m.certificate = judgeCertificate(facts, spec.Identity)
-	m.unmet[nodespec.NeedCertificate] = !m.certificate.usable && !m.certificate.installable
+	m.judgeCertificates()
 	m.unmet[nodespec.NeedPodSubnet] = spec.Network.PodSubnet == ""
+	m.unmet[nodespec.NeedHNSNetwork] = m.networkReason() != ""
 	m.unmet[nodespec.NeedSourceVIP] = sourceVIP(facts, spec.Network) == ""
 	m.reboot = rebootReason(facts, spec)
 	m.releases = m.incompleteReleases()
@@ -107,7 +110,8 @@ func (m *maker) needs() []nodespec.Need {
 		}
 	}
 	var needs []nodespec.Need
-	for _, need := range []nodespec.Need{nodespec.NeedCertificate, nodespec.NeedPodSubnet, nodespec.NeedSourceVIP} {
+	network := []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedHNSNetwork, nodespec.NeedSourceVIP}
+	for _, need := range slices.Concat(m.certificateNeeds(), network) {
 		if wanted[need] && m.unmet[need] {
 			needs = append(needs, need)
 		}

@@ -34,7 +34,7 @@ func TestMake(t *testing.T) {
 		},
 		// R-094: one restart, and only of what reads the file
 		"a configuration file really differs": {
-			func(_ *model, s *nodespec.NodeSpec) { s.Files[2].Content = "other ${SOURCE_VIP}\n" },
+			func(_ *model, s *nodespec.NodeSpec) { s.Files[3].Content = "other ${SOURCE_VIP}\n" },
 			[]string{"StopService kube-proxy", `WriteFile C:\k\kube-proxy.conf`, "StartService kube-proxy"},
 		},
 		"a service was started with a former command line": {
@@ -59,6 +59,47 @@ func TestMake(t *testing.T) {
 		},
 		"the pod subnet is not known for a while": {
 			func(_ *model, s *nodespec.NodeSpec) { s.Network.PodSubnet = "" }, nil,
+		},
+		// R-089: the order is what counts
+		"the host was restarted": {
+			func(m *model, _ *nodespec.NodeSpec) { m.reboot() },
+			[]string{
+				`RemovePath C:\k\cni\cni.conf`, "AddRoute 169.254.169.254/32", "StartService kubelet", "StartService overlay", "AwaitNetwork OVN",
+				"CreateEndpoint VIP",
+			},
+		},
+		"the host was restarted and the network is there": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				m.reboot()
+				m.start("overlay")
+			},
+			[]string{"AddRoute 169.254.169.254/32", "CreateEndpoint VIP"},
+		},
+		// R-122
+		"the node has another subnet": {
+			func(_ *model, s *nodespec.NodeSpec) { s.Network.PodSubnet = "10.132.2.0/24" },
+			[]string{`RemovePath C:\k\cni\cni.conf`, "AwaitNetwork OVN"},
+		},
+		"the pod subnet is not known, and the network is gone": {
+			func(m *model, s *nodespec.NodeSpec) { s.Network.PodSubnet, m.Networks, m.Endpoints = "", nil, nil },
+			[]string{`RemovePath C:\k\cni\cni.conf`},
+		},
+		"an authority is gone from the store": {
+			func(m *model, _ *nodespec.NodeSpec) { m.TrustedCertificates = nil }, []string{"TrustCertificate CN=Example CA (aa01)"},
+		},
+		"the route is gone": {
+			func(m *model, _ *nodespec.NodeSpec) { m.Routes = nil }, []string{"AddRoute 169.254.169.254/32"},
+		},
+		"the route is gone with the default route": {
+			func(m *model, _ *nodespec.NodeSpec) { m.Routes, m.NoDefaultRoute = nil, true }, nil,
+		},
+		"others may read a secret": {
+			func(m *model, _ *nodespec.NodeSpec) {
+				fact := m.Files[`C:\k\config.json`]
+				fact.Access = host.AccessInherited
+				m.Files[`C:\k\config.json`] = fact
+			},
+			[]string{`WriteFile C:\k\config.json`},
 		},
 		"the certificate expired": {
 			func(m *model, _ *nodespec.NodeSpec) { m.Time = now.Add(2 * time.Hour) },
@@ -147,6 +188,13 @@ func TestRecord(t *testing.T) {
 func TestNames(t *testing.T) {
 	secret := nodespec.File{Path: `C:\k\f`, Content: "content"}
 	if name := plan.Name(plan.WriteFile{File: secret}); name != `WriteFile C:\k\f` {
+		t.Error(name)
+	}
+	authority := nodespec.TrustedCertificate{Fingerprint: strings.Repeat("ab", 32), Subject: "CN=a\r\nb\u202e" + strings.Repeat("c", 200)}
+	if name, want := plan.Name(plan.TrustCertificate{Certificate: authority}), "TrustCertificate CN=ab"+strings.Repeat("c", 95)+"... (abababababab)"; name != want {
+		t.Errorf("got %q, want %q", name, want)
+	}
+	if name := plan.Name(plan.DistrustCertificate{Fingerprint: authority.Fingerprint}); name != "DistrustCertificate abababababab" {
 		t.Error(name)
 	}
 	if name := plan.Name(plan.SetEnvironment{Name: "HTTPS_PROXY", Value: "http://user:secret@proxy"}); strings.Contains(name, "secret") {

@@ -26,6 +26,9 @@ type model struct {
 	plan.Facts
 	disturbed bool // the last step was felt by pods
 	subnet    string
+	overlay   string // the service that makes the network
+	network   string
+	blackout  bool            // the agent is killed by a failure of the power
 	disturbs  map[string]bool // services that pods feel
 	refuses   bool            // Defender changes no exclusion
 	before    func(plan.Step) // looks at the host before each step; may be nil
@@ -33,7 +36,7 @@ type model struct {
 
 // fresh is a host before us. The operator has made C:\k\wicd.
 func fresh() *model {
-	return &model{disturbs: map[string]bool{}, Facts: plan.Facts{
+	return &model{overlay: "overlay", network: "OVN", disturbs: map[string]bool{}, Facts: plan.Facts{
 		Time:     now,
 		System:   host.SystemInfo{HostName: "WIN-OLD"},
 		Payload:  map[string]string{},
@@ -54,6 +57,7 @@ func (m *model) clone() *model {
 	c.Payload, c.Features, c.Files = maps.Clone(m.Payload), maps.Clone(m.Features), maps.Clone(m.Files)
 	c.Environment, c.Firewall, c.Services = maps.Clone(m.Environment), maps.Clone(m.Firewall), maps.Clone(m.Services)
 	c.Networks, c.Endpoints, c.Processes = slices.Clone(m.Networks), slices.Clone(m.Endpoints), slices.Clone(m.Processes)
+	c.TrustedCertificates, c.Routes = slices.Clone(m.TrustedCertificates), slices.Clone(m.Routes)
 	c.Antivirus.Exclusions = slices.Clone(m.Antivirus.Exclusions)
 	return &c
 }
@@ -62,7 +66,9 @@ func (m *model) clone() *model {
 func (m *model) do(step plan.Step) {
 	m.effect(step)
 	for path, fact := range m.Files {
-		if fact.Entries != nil {
+		fact.Listed = fact.Directory && strings.Contains(path, `\registries`)
+		m.Files[path] = fact
+		if fact.Entries != nil || fact.Listed {
 			fact.Entries = m.entries(path)
 			m.Files[path] = fact
 		}
@@ -117,6 +123,15 @@ func (m *model) effect(step plan.Step) {
 		m.EventSource = true
 	case plan.RemoveEventSource:
 		m.EventSource = false
+	case plan.TrustCertificate:
+		m.TrustedCertificates = append(slices.Clone(m.TrustedCertificates), o.Certificate.Fingerprint)
+		slices.Sort(m.TrustedCertificates)
+	case plan.DistrustCertificate:
+		m.TrustedCertificates = without(m.TrustedCertificates, o.Fingerprint)
+	case plan.AddRoute:
+		m.Routes = append(m.Routes, o.Destination)
+	case plan.DeleteRoute:
+		m.Routes = without(m.Routes, o.Destination)
 	case plan.AddExclusion, plan.RemoveExclusion:
 		m.changeExclusions(o)
 	case plan.RequestCertificate:
@@ -153,8 +168,8 @@ func (m *model) doFile(operation plan.Operation) {
 		fact.Directory, fact.Access = true, o.Directory.Access
 		m.Files[o.Directory.Path] = fact
 	case plan.WriteFile:
-		content := []byte(o.File.Content)
-		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content), Access: o.File.Access}
+		content := o.File.Bytes()
+		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content), Access: plan.FileAccess(o.File)}
 	case plan.MakeLink:
 		m.Files[o.Link.Path] = plan.FileFact{LinkTarget: o.Link.Target}
 	case plan.InstallRelease:
@@ -170,6 +185,10 @@ func (m *model) doFile(operation plan.Operation) {
 			return nodespec.Within(path, o.Path) && !kept(path, o)
 		})
 	}
+}
+
+func without(list []string, entry string) []string {
+	return orNil(slices.DeleteFunc(slices.Clone(list), func(each string) bool { return each == entry }))
 }
 
 // kept tells whether a removal leaves what lies at the path.
@@ -204,7 +223,7 @@ func (m *model) doService(operation plan.Operation) {
 	case plan.CreateEndpoint:
 		m.Endpoints = []host.HNSEndpoint{{Name: o.Name, Network: o.Network, Address: "10.132.1.2"}}
 	case plan.DeleteNetwork:
-		m.disturbed = true
+		m.disturbed, m.Routes = true, nil
 		m.Networks = slices.DeleteFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == o.Network })
 		m.Endpoints = slices.DeleteFunc(m.Endpoints, func(e host.HNSEndpoint) bool { return e.Network == o.Network })
 	}
@@ -220,6 +239,8 @@ func (m *model) reboot() {
 			m.Features[name] = host.FeatureDisabled
 		}
 	}
+	// Neither is made for more than one boot.
+	m.Networks, m.Endpoints, m.Routes = nil, nil, nil
 	if m.System.PendingHostName != "" {
 		m.System.HostName, m.System.PendingHostName = m.System.PendingHostName, ""
 	}
@@ -246,8 +267,11 @@ func (m *model) start(name string) {
 	}
 	service.State, service.RunningCommandLine = host.ServiceRunning, service.CommandLine
 	m.Services[name] = service
-	if name == "overlay" && m.subnet != "" {
-		m.Networks = []host.HNSNetwork{{Name: "OVN", Type: "Overlay", Subnet: m.subnet}}
+	if name == m.overlay && m.subnet != "" {
+		if !slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Subnet == m.subnet }) {
+			m.Routes = nil // the network takes the adapter
+		}
+		m.Networks = []host.HNSNetwork{{Name: m.network, Type: "Overlay", Subnet: m.subnet}}
 	}
 }
 

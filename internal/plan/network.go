@@ -23,6 +23,32 @@ func (m *maker) setUpNetwork() {
 	}
 }
 
+// takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use it: a kubelet that
+// finds the configuration of the CNI plugin takes pods. It is written again when the network is there. R-089
+func (m *maker) takeAwayForNetwork() {
+	for _, file := range m.spec.Files {
+		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
+			m.add(RemovePath{Path: file.Path}, "%s, and no pod is to start before it", m.networkReason())
+		}
+	}
+}
+
+func needsNetwork(file nodespec.File) bool {
+	return slices.Contains(file.Needs, nodespec.NeedHNSNetwork)
+}
+
+// IsForNetwork tells whether a step takes away or writes a file of the spec that is there only while the HNS network is.
+func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
+	path := ""
+	switch o := step.Operation.(type) {
+	case RemovePath:
+		path = o.Path
+	case WriteFile:
+		path = o.File.Path
+	}
+	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool { return needsNetwork(file) && nodespec.SamePath(file.Path, path) })
+}
+
 // startsLater tells whether a service that does not itself wait for the network cannot start yet.
 func (m *maker) startsLater() bool {
 	if !m.unmet[nodespec.NeedCertificate] {
@@ -33,13 +59,17 @@ func (m *maker) startsLater() bool {
 	})
 }
 
+// networkReason says why the pods' network is not as it should be; empty when it is. As long as the node has no pod subnet, any will do.
 func (m *maker) networkReason() string {
 	wanted := m.spec.Network
+	if wanted.HNSNetwork == "" {
+		return ""
+	}
 	for _, network := range m.facts.Networks {
 		if !strings.EqualFold(network.Name, wanted.HNSNetwork) {
 			continue
 		}
-		if network.Subnet == wanted.PodSubnet {
+		if network.Subnet == wanted.PodSubnet || wanted.PodSubnet == "" {
 			return ""
 		}
 		return "HNS network " + network.Name + " has the subnet " + network.Subnet + " instead of " + wanted.PodSubnet

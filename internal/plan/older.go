@@ -38,6 +38,12 @@ var olderLogs = []string{`C:\k\log`, nodespec.LogDirectory("hybrid-overlay"), no
 // olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked for one.
 const olderCertificates = `C:\k\cni\config`
 
+// olderMirrors is where WICD's operator put a folder with a file hosts.toml for each registry that has mirrors.
+const olderMirrors = `C:\k\containerd\registries`
+
+// OlderImported lists the certificates that WICD has put into the store of roots, in PEM.
+const OlderImported = `C:\k\imported-certs.pem`
+
 // olderSigns are files that no other program has: where one of them lies, an older operator has been.
 var olderSigns = []string{`C:\k\windows-instance-config-daemon.exe`, `C:\k\wicd-kubeconfig`, `C:\k\wmcb.exe`}
 
@@ -54,23 +60,40 @@ func below(names map[string][]string) []string {
 	return paths
 }
 
-// OlderPaths are all places where an older operator may have left something, but for those that OlderEntry knows.
+// OlderPaths are all places where an older operator may have left something, but for those of OlderEntries.
 func OlderPaths() []string { return slices.Concat(olderFiles, olderFolders, olderLogs) }
 
-// OlderEntries is the folder in which an older operator left files with names that differ from host to host.
-func OlderEntries() string { return olderCertificates }
+// OlderListings are the folders in which an older operator left entries with names that differ from host to host.
+func OlderListings() []string { return []string{olderCertificates, olderMirrors} }
 
-// OlderEntry tells whether a name in that folder is one of an older operator.
-func OlderEntry(name string) bool {
+// OlderEntries are the places that an older operator has made, if it was here, where one of those folders has an entry.
+func OlderEntries(folder, name string) []string {
+	path := folder + `\` + name
+	switch {
+	case nodespec.SamePath(folder, olderMirrors):
+		return []string{path, path + `\hosts.toml`}
+	case nodespec.SamePath(folder, olderCertificates) && isOlderCertificate(name):
+		return []string{path}
+	}
+	return nil
+}
+
+func isOlderCertificate(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "ovnkube-client-") && strings.HasSuffix(name, ".pem")
+}
+
+// isOlderMirror tells whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too: what the node does not
+// use of it goes as all else that no spec names any more.
+func isOlderMirror(path string) bool {
+	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)
 }
 
 // OlderVariables are the environment variables that an older operator may have left.
 func OlderVariables() []string { return olderVariables }
 
 func isOlder(path string) bool {
-	if folder, name, ok := cutName(path); ok && nodespec.SamePath(folder, olderCertificates) && OlderEntry(name) {
+	if folder, name, ok := cutName(path); ok && nodespec.SamePath(folder, olderCertificates) && isOlderCertificate(name) {
 		return true
 	}
 	return samePathIn(olderFiles, path) || samePathIn(olderFolders, path) || samePathIn(olderLogs, path)
@@ -96,7 +119,7 @@ func OlderNode() nodespec.NodeSpec {
 		Network:  nodespec.Network{OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork", "OVNKubernetesHybridOverlayNetwork"}},
 	}
 	folders := []string{
-		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, `C:\k\containerd\registries`, `C:\k\etc`, `C:\k\tls`, `C:\k\wicd-certs`,
+		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, olderMirrors, `C:\k\etc`, `C:\k\tls`, `C:\k\wicd-certs`,
 		`C:\var`, `C:\var\lib`, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
 	for _, name := range []string{

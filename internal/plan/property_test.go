@@ -29,6 +29,12 @@ func before(t *rapid.T) *model {
 			{Kind: host.ExcludePath, Value: `D:\data`}, {Kind: host.ExcludeProcess, Value: `C:\K\Releases\containerd-v1\containerd.exe`},
 		}
 	}
+	if some.Draw(t, "own authority") {
+		m.TrustedCertificates = []string{"aa01"}
+	}
+	if some.Draw(t, "own route") {
+		m.Routes = []string{"169.254.169.254/32"}
+	}
 	if some.Draw(t, "own service") {
 		m.Services["kube-proxy"] = host.Service{
 			ServiceConfig: host.ServiceConfig{Name: "kube-proxy", CommandLine: "own.exe", StartType: host.StartAutomatic},
@@ -66,6 +72,20 @@ func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	if rapid.Bool().Draw(t, label+"no proxy") {
 		spec.Environment = nil
 	}
+	spec.TrustedCertificates = nil
+	for _, fingerprint := range []string{"aa01", "bb02"} {
+		if rapid.Bool().Draw(t, label+"authority "+fingerprint) {
+			spec.TrustedCertificates = append(spec.TrustedCertificates, nodespec.TrustedCertificate{Fingerprint: fingerprint, Subject: "CN=" + fingerprint})
+		}
+	}
+	if rapid.Bool().Draw(t, label+"no route") {
+		spec.Routes = nil
+	}
+	for _, registry := range []string{"a", "b"} {
+		if rapid.Bool().Draw(t, label+"mirrors of "+registry) {
+			addMirrors(&spec, registry, rapid.SampledFrom([]string{"x", "y"}).Draw(t, label+"mirror of "+registry))
+		}
+	}
 	if rapid.Bool().Draw(t, label+"no firewall") {
 		spec.Firewall = nil
 	}
@@ -76,7 +96,7 @@ func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 func drift(t *rapid.T, m *model) {
 	for range rapid.IntRange(0, 4).Draw(t, "drifts") {
 		name := rapid.SampledFrom([]string{"containerd", "kubelet", "overlay", "kube-proxy"}).Draw(t, "service")
-		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		switch rapid.IntRange(0, 12).Draw(t, "kind") {
 		case 0:
 			m.stop(name)
 		case 1:
@@ -102,6 +122,14 @@ func drift(t *rapid.T, m *model) {
 			delete(m.Files, release+`\`+nodespec.ReleaseManifest)
 		case 8:
 			m.Antivirus.AtWork = true
+		case 10:
+			m.reboot()
+		case 11:
+			m.Routes = nil
+		case 12:
+			if _, ours := m.Ledger.TrustedCertificates["bb02"]; ours {
+				m.TrustedCertificates = without(m.TrustedCertificates, "bb02")
+			}
 		case 9:
 			m.Antivirus.Exclusions = slices.DeleteFunc(m.Antivirus.Exclusions, func(e host.Exclusion) bool {
 				return slices.ContainsFunc(m.Ledger.Exclusions, e.Is)
@@ -130,6 +158,7 @@ func TestSameInputsSamePlan(t *testing.T) {
 func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)
+		m.blackout = rapid.Bool().Draw(t, "by a failure of the power")
 		converge(t, m, wanted(t, ""), rapid.IntRange(-1, 40).Draw(t, "killed after"))
 		drift(t, m)
 		spec := wanted(t, "next ")
@@ -137,6 +166,11 @@ func TestPlanAfterApplyIsEmpty(t *testing.T) {
 		for _, service := range spec.Services {
 			if m.Services[service.Name].RunningCommandLine != service.CommandLine {
 				t.Fatalf("service %s runs %q", service.Name, m.Services[service.Name].RunningCommandLine)
+			}
+		}
+		for path, fact := range m.Files {
+			if fact.Listed && len(fact.Entries) == 0 && path != `C:\k\registries` {
+				t.Fatalf("the empty folder %s is left", path)
 			}
 		}
 	})
@@ -156,6 +190,11 @@ func TestRemoveBringsBackWhatWasThere(t *testing.T) {
 		giveBack(t, m, rapid.IntRange(-1, 30).Draw(t, "killed again after"))
 		operatorLeaves(m)
 		operatorLeaves(want)
+		// A route is not for more than one boot: what counts is whether it was there when it became our business.
+		if before, named := m.Ledger.Routes["169.254.169.254/32"]; named && before != (len(m.Routes) > 0) || !named && len(m.Routes) > len(want.Routes) {
+			t.Fatalf("routes %v, before %v, ledger %v", m.Routes, want.Routes, m.Ledger.Routes)
+		}
+		m.Routes, m.TrustedCertificates = want.Routes, orNil(m.TrustedCertificates)
 		m.Ledger, m.Identity, m.Payload = want.Ledger, want.Identity, want.Payload
 		m.Antivirus.AtWork, m.Antivirus.Exclusions = want.Antivirus.AtWork, orNil(m.Antivirus.Exclusions)
 		m.disturbed, m.disturbs, m.subnet = want.disturbed, want.disturbs, want.subnet

@@ -33,6 +33,8 @@ func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l.Services = remember(l.Services, services, func(name string) *host.Service { return left.service(facts, name) })
 	paths := append(recordedPaths(spec), left.paths(facts)...)
 	l.Paths = remember(l.Paths, paths, func(path string) PathBefore { return left.path(facts, path) })
+	l.TrustedCertificates = rememberCertificates(facts, spec, left)
+	l.Routes = remember(l.Routes, spec.Routes, facts.hasRoute)
 	l.Networks = rememberNetworks(facts, spec, left.there)
 	l.EventSource = recordEventSource(facts, spec)
 	return l

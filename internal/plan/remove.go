@@ -26,6 +26,12 @@ func Remove(facts Facts) Plan {
 	for _, name := range slices.Sorted(maps.Keys(facts.Ledger.Environment)) {
 		r.variable(name)
 	}
+	for _, fingerprint := range slices.Sorted(maps.Keys(facts.Ledger.TrustedCertificates)) {
+		r.trustedCertificate(fingerprint)
+	}
+	for _, destination := range slices.Sorted(maps.Keys(facts.Ledger.Routes)) {
+		r.route(destination)
+	}
 	r.eventSource()
 	for _, exclusion := range facts.Ledger.Exclusions {
 		r.exclusion(exclusion)

@@ -82,7 +82,7 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 		return "service " + service.Name + " still runs with its former command line"
 	case !sameSet(fact.Environment, service.Environment, false):
 		return "the environment of service " + service.Name + " differs"
-	case m.certificate.installable && slices.Contains(service.Needs, nodespec.NeedCertificate):
+	case m.certificates[""].installable && slices.Contains(service.Needs, nodespec.NeedCertificate):
 		return "service " + service.Name + " gets a new certificate"
 	}
 	for _, path := range service.RestartOn {

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -19,10 +20,13 @@ func node() nodespec.NodeSpec {
 		},
 		Files: []nodespec.File{
 			{Path: `C:\k\kubelet.conf`, Content: "kind: KubeletConfiguration\n"},
-			{Path: `C:\k\cni\cni.conf`, Content: "${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet}},
+			{Path: `C:\k\cni\cni.conf`, Content: "${POD_SUBNET}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedHNSNetwork}},
+			{Path: `C:\k\config.json`, Secret: "credentials\n"},
 			{Path: `C:\k\kube-proxy.conf`, Content: "${SOURCE_VIP}\n", Needs: []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedSourceVIP}},
 		},
-		Environment: map[string]string{"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"},
+		TrustedCertificates: []nodespec.TrustedCertificate{{Fingerprint: "aa01", Subject: "CN=Example CA", DER: []byte("der")}},
+		Routes:              []string{"169.254.169.254/32"},
+		Environment:         map[string]string{"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc"},
 		Firewall: []host.FirewallRule{
 			{Name: "Logs", DisplayName: "Logs", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
 		},
@@ -42,6 +46,16 @@ func node() nodespec.NodeSpec {
 		Name: nodespec.ServiceAgent, CommandLine: `C:\k\wicd\0123456789ab\wicd.exe service`, StartType: host.StartAutomatic,
 	}})
 	return spec
+}
+
+// addMirrors adds the mirrors of a registry: a folder with a file.
+func addMirrors(spec *nodespec.NodeSpec, registry, mirror string) {
+	for _, path := range []string{`C:\k\registries`, `C:\k\registries\` + registry} {
+		if !slices.ContainsFunc(spec.Directories, func(d nodespec.Directory) bool { return d.Path == path }) {
+			spec.Directories = append(spec.Directories, nodespec.Directory{Path: path, Access: host.AccessInherited})
+		}
+	}
+	spec.Files = append(spec.Files, nodespec.File{Path: `C:\k\registries\` + registry + `\hosts.toml`, Secret: nodespec.Secret(mirror + "\n")})
 }
 
 // addRelease adds a component with one program, or replaces its release by another version.
@@ -65,8 +79,13 @@ func addRelease(spec *nodespec.NodeSpec, component, version string) {
 }
 
 func addService(spec *nodespec.NodeSpec, name string, disturbs bool, needs []nodespec.Need, dependencies ...string) {
+	// After a boot only the agent starts what waits for the network.
+	start := host.StartManual
+	if name == "containerd" {
+		start = host.StartAutomatic
+	}
 	service := nodespec.Service{Needs: needs, DisturbsPods: disturbs, ServiceConfig: host.ServiceConfig{
-		Name: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: host.StartAutomatic,
+		Name: name, Description: nodespec.DescriptionPrefix + " " + name, StartType: start,
 		CommandLine: spec.Releases[len(spec.Services)].Directory + `\` + name + ".exe", Dependencies: dependencies,
 		RestartDelays: []time.Duration{time.Second}, ResetPeriod: time.Minute,
 	}}

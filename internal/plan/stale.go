@@ -10,7 +10,7 @@ import (
 )
 
 // giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than releases stay
-// until the removal: they may hold pods' data. Features and the host name stay too: a change of them restarts the host.
+// until the removal, if they hold something that we did not make: it may be pods' data. Features and the host name stay too: a change of them restarts the host.
 func (m *maker) giveBackStale() {
 	r := &restorer{facts: m.facts, why: "the node does not need it any more"}
 	stale := m.stale()
@@ -27,22 +27,46 @@ func (m *maker) giveBackStale() {
 	for _, name := range slices.Sorted(maps.Keys(stale.environment)) {
 		r.variable(name)
 	}
+	for _, fingerprint := range slices.Sorted(maps.Keys(stale.certificates)) {
+		r.trustedCertificate(fingerprint)
+	}
+	for _, destination := range slices.Sorted(maps.Keys(stale.routes)) {
+		r.route(destination)
+	}
 	for _, exclusion := range m.facts.Ledger.Exclusions {
 		if !excluded(m.spec.Exclusions, exclusion) && !runs(m.facts, exclusion) {
 			r.exclusion(exclusion)
 		}
 	}
+	var whole []string // folders that go with what lies in them
 	for _, path := range slices.Sorted(maps.Keys(stale.paths)) {
 		switch {
+		case slices.ContainsFunc(whole, func(folder string) bool { return nodespec.Within(path, folder) }):
 		case nodespec.Within(path, nodespec.ReleasesRoot):
 			m.removeRelease(r, path)
 		case isOlder(path):
 			m.removeOlder(r, path)
 		case !m.facts.Files[path].Directory:
 			r.path(path)
+		case nodespec.Within(path, nodespec.Root) && m.goesWhole(path, stale.paths):
+			whole = append(whole, path)
+			r.path(path)
 		}
 	}
 	m.steps = append(m.steps, r.steps...)
+}
+
+// goesWhole tells whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry without mirrors. It goes
+// in one step: containerd takes an empty folder for a registry about which there is nothing to be said, blocked or not.
+func (m *maker) goesWhole(path string, stale map[string]bool) bool {
+	fact := m.facts.Files[path]
+	switch {
+	case !stale[path] || m.facts.Ledger.Paths[path].Existed:
+		return false
+	case !fact.Directory || fact.LinkTarget != "":
+		return true
+	}
+	return fact.Listed && !slices.ContainsFunc(fact.Entries, func(name string) bool { return !m.goesWhole(path+`\`+name, stale) })
 }
 
 // removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it. Containers hold on to
@@ -69,7 +93,7 @@ func (m *maker) removeRelease(r *restorer, directory string) {
 }
 
 // named are names in the ledger.
-type named struct{ services, firewall, environment, paths map[string]bool }
+type named struct{ services, firewall, environment, certificates, routes, paths map[string]bool }
 
 // stale are the ledger's entries that the spec does not name. Our own folders are not among them.
 func (m *maker) stale() named { return unnamed(m.facts.Ledger, m.spec) }
@@ -86,14 +110,22 @@ func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
 	for name := range spec.Environment {
 		want("variable ", name)
 	}
+	for _, certificate := range spec.TrustedCertificates {
+		want("certificate ", certificate.Fingerprint)
+	}
+	for _, destination := range spec.Routes {
+		want("route ", destination)
+	}
 	for _, path := range specPaths(spec) {
 		want("path ", path)
 	}
 	return named{
-		services:    without(ledger.Services, "service ", wanted),
-		firewall:    without(ledger.Firewall, "rule ", wanted),
-		environment: without(ledger.Environment, "variable ", wanted),
-		paths:       without(ledger.Paths, "path ", wanted),
+		services:     without(ledger.Services, "service ", wanted),
+		firewall:     without(ledger.Firewall, "rule ", wanted),
+		environment:  without(ledger.Environment, "variable ", wanted),
+		certificates: without(ledger.TrustedCertificates, "certificate ", wanted),
+		routes:       without(ledger.Routes, "route ", wanted),
+		paths:        without(ledger.Paths, "path ", wanted),
 	}
 }
 
@@ -109,7 +141,7 @@ func without[V any](entries map[string]V, kind string, wanted map[string]bool) m
 
 // specPaths are all places that a spec names, and the ones that come with every spec.
 func specPaths(spec nodespec.NodeSpec) []string {
-	paths := []string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot, spec.Identity.Directory}
+	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot}, identityDirectories(spec)...)
 	for _, directory := range spec.Directories {
 		paths = append(paths, directory.Path)
 	}
@@ -124,6 +156,9 @@ func specPaths(spec nodespec.NodeSpec) []string {
 	}
 	return paths
 }
+
+// IsNamed tells whether a spec names a place.
+func IsNamed(path string, spec nodespec.NodeSpec) bool { return samePathIn(specPaths(spec), path) }
 
 // Paths are all places that the ledger or the spec names, without repetition and in a fixed order. Those of the agent and the files of
 // releases are not among them.
@@ -151,6 +186,14 @@ func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	ledger.Environment = maps.Clone(ledger.Environment)
 	maps.DeleteFunc(ledger.Environment, func(name string, _ *string) bool {
 		return stale.environment[name] && restored(facts, func(r *restorer) { r.variable(name) })
+	})
+	ledger.TrustedCertificates = maps.Clone(ledger.TrustedCertificates)
+	maps.DeleteFunc(ledger.TrustedCertificates, func(fingerprint string, _ bool) bool {
+		return stale.certificates[fingerprint] && restored(facts, func(r *restorer) { r.trustedCertificate(fingerprint) })
+	})
+	ledger.Routes = maps.Clone(ledger.Routes)
+	maps.DeleteFunc(ledger.Routes, func(destination string, _ bool) bool {
+		return stale.routes[destination] && restored(facts, func(r *restorer) { r.route(destination) })
 	})
 	ledger.Exclusions = slices.DeleteFunc(slices.Clone(ledger.Exclusions), func(exclusion host.Exclusion) bool {
 		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() && !excluded(facts.Antivirus.Exclusions, exclusion)

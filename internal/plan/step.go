@@ -72,9 +72,17 @@ type (
 	AddExclusion struct{ Exclusion host.Exclusion }
 	// RemoveExclusion has it scanned again.
 	RemoveExclusion struct{ Exclusion host.Exclusion }
-	// RequestCertificate makes the kubelet's private key and its certificate request.
+	// TrustCertificate has the machine trust an authority.
+	TrustCertificate struct{ Certificate nodespec.TrustedCertificate }
+	// DistrustCertificate takes an authority out of the machine's store of roots.
+	DistrustCertificate struct{ Fingerprint, Subject string }
+	// AddRoute makes a route through the adapter of the default route.
+	AddRoute struct{ Destination string }
+	// DeleteRoute takes it away.
+	DeleteRoute struct{ Destination string }
+	// RequestCertificate makes the private key of an identity and its certificate request.
 	RequestCertificate struct{ Identity nodespec.Identity }
-	// InstallCertificate puts the signed certificate where the kubelet finds it.
+	// InstallCertificate puts the signed certificate where its service finds it.
 	InstallCertificate struct{ Identity nodespec.Identity }
 	// ConfigureService creates or corrects a service.
 	ConfigureService struct{ Service host.ServiceConfig }
@@ -116,15 +124,21 @@ func (o AddEventSource) target() string     { return o.Source }
 func (o RemoveEventSource) target() string  { return o.Source }
 func (o AddExclusion) target() string       { return o.Exclusion.Value }
 func (o RemoveExclusion) target() string    { return o.Exclusion.Value }
-func (o RequestCertificate) target() string { return o.Identity.CommonName }
-func (o InstallCertificate) target() string { return o.Identity.CommonName }
-func (o ConfigureService) target() string   { return o.Service.Name }
-func (o StartService) target() string       { return o.Service }
-func (o StopService) target() string        { return o.Service }
-func (o DeleteService) target() string      { return o.Service }
-func (o AwaitNetwork) target() string       { return o.Network }
-func (o CreateEndpoint) target() string     { return o.Name }
-func (o DeleteNetwork) target() string      { return o.Network }
-func (o KillProcess) target() string        { return o.Process.Name }
-func (o RemovePath) target() string         { return o.Path }
-func (o RestoreService) target() string     { return o.Service.Name }
+func (o TrustCertificate) target() string {
+	return authority(o.Certificate.Fingerprint, o.Certificate.Subject)
+}
+func (o DistrustCertificate) target() string { return authority(o.Fingerprint, o.Subject) }
+func (o AddRoute) target() string            { return o.Destination }
+func (o DeleteRoute) target() string         { return o.Destination }
+func (o RequestCertificate) target() string  { return o.Identity.CommonName }
+func (o InstallCertificate) target() string  { return o.Identity.CommonName }
+func (o ConfigureService) target() string    { return o.Service.Name }
+func (o StartService) target() string        { return o.Service }
+func (o StopService) target() string         { return o.Service }
+func (o DeleteService) target() string       { return o.Service }
+func (o AwaitNetwork) target() string        { return o.Network }
+func (o CreateEndpoint) target() string      { return o.Name }
+func (o DeleteNetwork) target() string       { return o.Network }
+func (o KillProcess) target() string         { return o.Process.Name }
+func (o RemovePath) target() string          { return o.Path }
+func (o RestoreService) target() string      { return o.Service.Name }

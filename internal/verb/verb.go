@@ -15,7 +15,7 @@ type Name string
 
 // The verbs. Service is the agent's mode as a Windows service and is never run over SSH.
 const (
-	Facts  Name = "facts"  // says what the host is; changes nothing
+	Facts  Name = "facts"  // says what the host is; changes nothing but who may open the agent's own folder
 	Plan   Name = "plan"   // says what apply would do; changes nothing
 	Apply  Name = "apply"  // does it
 	Verify Name = "verify" // proves that the node works
@@ -25,7 +25,9 @@ const (
 	Settle   Name = "settle"  // forgets that NodeSpec, and removes what only it needs
 	Reboot   Name = "reboot"  // restarts the host, unless that has happened already
 	Receive  Name = "receive" // lays out another agent beside the one that runs
-	Service  Name = "service" // runs as the Windows service
+	// Renew gives services that have a certificate of their own another one.
+	Renew   Name = "renew"
+	Service Name = "service" // runs as the Windows service
 )
 
 // Magic is the value of Line.WICD by which the operator tells the agent's lines from noise.

@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// identityWord is what an identity may be called in a command line: a word that no shell changes.
+var identityWord = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+func (in *input) setCertificate(word string) error { return in.answer("", word) }
+
+// setIdentityCertificate takes the name of the identity, a colon and the certificate.
+func (in *input) setIdentityCertificate(word string) error {
+	name, certificate, ok := strings.Cut(word, ":")
+	if !ok || !identityWord.MatchString(name) {
+		return fmt.Errorf("%.40q is not the name of an identity with a certificate behind a colon", word)
+	}
+	return in.answer(name, certificate)
+}
+
+func (in *input) answer(identity, word string) error {
+	der, err := base64.RawURLEncoding.DecodeString(word)
+	if err != nil {
+		return fmt.Errorf("not base64url: %w", err)
+	}
+	chain, err := x509.ParseCertificates(der)
+	if err != nil {
+		return fmt.Errorf("not a certificate: %w", err)
+	}
+	text := ""
+	for _, certificate := range chain {
+		text += string(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw}))
+	}
+	in.answers.SetCertificate(identity, text)
+	return nil
+}
+
+func (in *input) addRenewal(word string) error {
+	if !identityWord.MatchString(word) {
+		return fmt.Errorf("%.40q is not the name of an identity", word)
+	}
+	in.renewals = append(in.renewals, word)
+	return nil
+}
+
+var platformWord = regexp.MustCompile(`^[A-Za-z]{1,32}$`)
+
+func (in *input) setPlatform(word string) error {
+	if !platformWord.MatchString(word) {
+		return fmt.Errorf("%.40q is not the name of a platform", word)
+	}
+	in.platform = word
+	return nil
+}

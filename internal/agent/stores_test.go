@@ -1,0 +1,45 @@
+package agent_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+)
+
+// Programs that get a certificate every day do not fill the disk with keys, and lose none that is in use.
+func TestServiceDeletesFormerCertificates(t *testing.T) {
+	t.Parallel()
+	r := node(t, func(r *rig) { r.validity = 3 * time.Hour })
+	current := linkTarget(r)
+	file := func(name string) string { return pki + `\` + name }
+	for day := 1; day <= 9; day++ {
+		r.must(r.Drive().WriteFile(file(fmt.Sprintf("ovnkube-client-2026-01-%02d-10-11-12.pem", day)), []byte("key")))
+	}
+	others := []string{"ovnkube-client-2026-01-01.pem", "notes.pem", "other-client-2026-01-01-10-11-12.pem", "kubelet.crt"}
+	for _, name := range others {
+		r.must(r.Drive().WriteFile(file(name), []byte("other")))
+	}
+	r.must(r.Drive().Symlink(file("ovnkube-client-2026-01-02-10-11-12.pem"), file("ovnkube-client-current.pem")))
+	r.pass(agent.StoreCheck)
+	infos, err := r.Drive().ReadDir(pki)
+	r.must(err)
+	var left []string
+	for _, info := range infos {
+		left = append(left, info.Name)
+	}
+	for _, name := range append(slices.Clone(others), "ovnkube-client-2026-01-02-10-11-12.pem", "ovnkube-client-2026-01-08-10-11-12.pem",
+		"ovnkube-client-2026-01-09-10-11-12.pem", "ovnkube-client-current.pem") {
+		if !slices.Contains(left, name) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	if len(left) != len(others)+4+2 || !r.there(current) {
+		t.Errorf("left %q", left)
+	}
+	if p := r.plan(r.full()); len(p.Steps) != 0 || len(r.Events()) != 0 {
+		t.Errorf("left to do: %s; events %+v", names(p), r.Events())
+	}
+}

@@ -1,0 +1,204 @@
+package plan_test
+
+import (
+	"encoding/pem"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// clusterInputs are those of a node of a cluster with all settings.
+func clusterInputs() nodespec.Inputs {
+	in := nodespec.Inputs{
+		Cluster: nodespec.Cluster{
+			Platform: "AWS", InfrastructureName: "lab", Version: "5.0.1", APIServerInternalURL: "https://api-int.lab.example.com:6443",
+			APIServerCA: authorityPEM(), KubeletClientCA: authorityPEM(), ServiceCIDRs: []string{"172.30.0.0/16"},
+			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local", CloudProvider: "external"},
+			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+			Proxy:   nodespec.Proxy{HTTPS: "http://proxy.example.com:3128", NoProxy: ".example.com"},
+			Registries: nodespec.Registries{
+				Hosts:       []nodespec.Registry{{Host: "quay.io", Mirrors: []nodespec.Mirror{{Host: "mirror.example.com:5000"}}}},
+				Credentials: []nodespec.Credential{{Registry: "private.example.com", Auth: "dXNlcjpwYXNzd29yZA=="}},
+			},
+			MetricsServing: nodespec.ServingCertificate{Certificate: authorityPEM(), Key: "key"},
+		},
+		Instance: nodespec.Instance{Name: "a", NodeName: "a", NodeIP: "10.0.0.4"}, OperatorVersion: "12.0.0",
+		Agent: nodespec.PayloadFile{Name: "wicd.exe", SHA256: strings.Repeat("0", 64)}, PodSubnet: "10.132.1.0/24",
+	}
+	for _, names := range [][]string{
+		{"containerd", "containerd.exe", "containerd-shim-runhcs-v1.exe"}, {"kubelet", "kubelet.exe"}, {"kube-proxy", "kube-proxy.exe"},
+		{"kube-log-runner", "kube-log-runner.exe"}, {"cni", "win-overlay.exe", "host-local.exe"}, {"hybrid-overlay-node", "hybrid-overlay-node.exe"},
+		{"windows_exporter", "windows_exporter.exe"}, {"csi-proxy", "csi-proxy.exe"}, {"ecr-credential-provider", "ecr-credential-provider.exe"},
+	} {
+		component := nodespec.Component{Name: names[0], Version: "v1"}
+		for _, name := range names[1:] {
+			component.Files = append(component.Files, nodespec.PayloadFile{Name: name, SHA256: plan.Digest([]byte(name)), Size: 1})
+		}
+		in.Payload = append(in.Payload, component)
+	}
+	return in
+}
+
+func authorityPEM() string {
+	block, _ := pem.Decode([]byte(nodeCertificate()))
+	return string(pem.EncodeToMemory(block))
+}
+
+func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
+	t.Helper()
+	spec, err := nodespec.Make(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Identity.Certificate = nodeCertificate()
+	return spec
+}
+
+// settled is a host that was brought to a spec of package nodespec.
+func settled(t *testing.T, spec nodespec.NodeSpec) *model {
+	t.Helper()
+	m := fresh()
+	m.overlay, m.network, m.subnet = nodespec.ServiceHybridOverlay, spec.Network.HNSNetwork, spec.Network.PodSubnet
+	converge(t, m, spec, -1)
+	if p := plan.Make(m.Facts, spec); len(p.Steps)+len(p.Needs) != 0 {
+		t.Fatalf("left to do: %s", text(p))
+	}
+	return m
+}
+
+// What a change of the cluster's settings does to a node in service: which services restart, and whether pods feel it, which is what goes
+// through the gate. All else is done at once. Back again is the same the other way around. R-107
+func TestWhatAChangeDoesToANode(t *testing.T) {
+	everything := []string{"containerd", nodespec.ServiceKubelet, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
+	for what, test := range map[string]struct {
+		change   func(*nodespec.Inputs)
+		steps    []string // but for starts and stops; with a star for any end
+		restarts []string
+		disturbs bool
+	}{
+		"nothing": {change: func(*nodespec.Inputs) {}},
+		"the proxy": {
+			change: func(in *nodespec.Inputs) { in.Cluster.Proxy.HTTPS = "http://other.example.com:3128" },
+			steps:  []string{"ConfigureService containerd", "ConfigureService kubelet"}, restarts: everything, disturbs: true,
+		},
+		"an authority": {
+			change: func(in *nodespec.Inputs) { in.Cluster.TrustedCAs = []string{authorityPEM()} },
+			steps:  []string{"TrustCertificate CN=system:node:a*"},
+		},
+		"a mirror more": {
+			change: func(in *nodespec.Inputs) {
+				in.Cluster.Registries.Hosts = append(slices.Clone(in.Cluster.Registries.Hosts),
+					nodespec.Registry{Host: "registry.example.com:5000", Mirrors: []nodespec.Mirror{{Host: "mirror.example.com"}}})
+			},
+			steps: []string{`MakeDirectory C:\k\containerd\registries\registry.example.com*`, `WriteFile C:\k\containerd\registries\registry.example.com*`},
+		},
+		"another mirror": {
+			change: func(in *nodespec.Inputs) {
+				in.Cluster.Registries.Hosts = []nodespec.Registry{{Host: "quay.io", Mirrors: []nodespec.Mirror{{Host: "other.example.com"}}}}
+			},
+			steps: []string{`WriteFile C:\k\containerd\registries\quay.io\hosts.toml`},
+		},
+		"no mirrors": {
+			change: func(in *nodespec.Inputs) { in.Cluster.Registries.Hosts = nil },
+			steps:  []string{`RemovePath C:\k\containerd\registries\quay.io`},
+		},
+		"the pull secret": {
+			change: func(in *nodespec.Inputs) {
+				in.Cluster.Registries.Credentials = []nodespec.Credential{{Registry: "private.example.com", Auth: "b3RoZXI6cGFzc3dvcmQ="}}
+			},
+			steps: []string{`WriteFile C:\var\lib\kubelet\config.json`},
+		},
+		"the exporter's certificate": {
+			change: func(in *nodespec.Inputs) {
+				in.Cluster.MetricsServing = nodespec.ServingCertificate{Certificate: authorityPEM() + authorityPEM(), Key: "other"}
+			},
+			steps: []string{`WriteFile C:\k\tls\*`},
+		},
+		"the kubelet's configuration": {
+			change: func(in *nodespec.Inputs) { in.Cluster.Kubelet.Settings = `{"maxPods":120}` },
+			steps:  []string{`WriteFile C:\k\kubelet.conf`}, restarts: everything[1:], disturbs: true,
+		},
+		"the cluster's DNS": {
+			change: func(in *nodespec.Inputs) { in.Cluster.Kubelet.ClusterDNS = []string{"172.30.0.11"} },
+			steps:  []string{`WriteFile C:\k\kubelet.conf`}, restarts: everything[1:], disturbs: true,
+		},
+		"the VXLAN port": {
+			change: func(in *nodespec.Inputs) { port := int32(9898); in.Cluster.Network.VXLANPort = &port },
+			steps:  []string{"ConfigureService hybrid-overlay-node"}, restarts: everything[2:], disturbs: true,
+		},
+		"the authority of the kubelet's clients": {
+			change: func(in *nodespec.Inputs) { in.Cluster.KubeletClientCA += authorityPEM() },
+			steps:  []string{`WriteFile C:\k\kubelet-ca.crt`},
+		},
+		"the API server's authority": {
+			change: func(in *nodespec.Inputs) { in.Cluster.APIServerCA += authorityPEM() },
+			steps:  []string{`WriteFile C:\k\bootstrap-ca.crt`}, restarts: everything[1:], disturbs: true,
+		},
+		"the operator alone": {change: func(in *nodespec.Inputs) { in.OperatorVersion = "12.0.1" }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			before := clusterInputs()
+			after := clusterInputs()
+			test.change(&after)
+			m := settled(t, made(t, before))
+			m.Ledger = plan.Record(m.Facts, made(t, after))
+			p := plan.Make(m.Facts, made(t, after))
+			check(t, p, test.steps, test.restarts, test.disturbs)
+			// Nothing is taken away before what comes in its place is there: what is taken away comes last.
+			if i := slices.IndexFunc(p.Steps, removes); i >= 0 && slices.ContainsFunc(p.Steps[i:], func(step plan.Step) bool { return !removes(step) }) {
+				t.Errorf("something is taken away before the end:\n%s", text(p))
+			}
+			converge(t, m, made(t, after), -1)
+			back := converge(t, m, made(t, before), -1)
+			if disturbs := slices.ContainsFunc(back, func(step plan.Step) bool { return step.DisturbsPods }); disturbs != test.disturbs {
+				t.Errorf("back again disturbs pods: %t", disturbs)
+			}
+			if p := plan.Make(m.Facts, made(t, before)); len(p.Steps) != 0 {
+				t.Errorf("left to do: %s", text(p))
+			}
+		})
+	}
+}
+
+func removes(step plan.Step) bool { _, is := step.Operation.(plan.RemovePath); return is }
+
+func check(t *testing.T, p plan.Plan, wanted, restarts []string, disturbs bool) {
+	t.Helper()
+	var stopped, started, others []string
+	felt := false
+	for _, step := range p.Steps {
+		felt = felt || step.DisturbsPods
+		switch o := step.Operation.(type) {
+		case plan.StopService:
+			stopped = append(stopped, o.Service)
+		case plan.StartService:
+			started = append(started, o.Service)
+		default:
+			others = append(others, step.Name)
+		}
+	}
+	slices.Reverse(stopped)
+	if !slices.Equal(stopped, restarts) || !slices.Equal(started, restarts) {
+		t.Errorf("stopped %v, started %v, want %v", stopped, started, restarts)
+	}
+	if felt != disturbs {
+		t.Errorf("disturbs pods: %t:\n%s", felt, text(p))
+	}
+	is := func(name, wanted string) bool {
+		start, open := strings.CutSuffix(wanted, "*")
+		return name == wanted || open && strings.HasPrefix(name, start)
+	}
+	for _, name := range others {
+		if !slices.ContainsFunc(wanted, func(w string) bool { return is(name, w) }) {
+			t.Errorf("%s is not expected", name)
+		}
+	}
+	for _, w := range wanted {
+		if !slices.ContainsFunc(others, func(name string) bool { return is(name, w) }) {
+			t.Errorf("%s is missing in %q", w, others)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/pkg/sftp"
+)
+
+// explain says why an upload failed.
+func (u *upload) explain(ctx context.Context, windows string, err error) error {
+	c := u.connection
+	if u.source.err != nil {
+		return &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
+			Message: fmt.Sprintf("what should be sent as %s cannot be read (%v)", windows, u.source.err)}
+	}
+	if isDiskFull(err) || u.writing && isUnexplained(err) && c.isFull(ctx, u) {
+		return &Error{Reason: ReasonDiskFull, Host: c.target.Address, Err: err,
+			Message: fmt.Sprintf("there is no room on drive %s for %s (%d MiB)", windows[:2], windows, u.source.size>>20+1),
+			Next:    "make room on that drive of the host"}
+	}
+	return c.transferFailed("send "+windows, err)
+}
+
+// sftpNoSpace is SSH_FX_NO_SPACE_ON_FILESYSTEM of later SFTP drafts.
+const sftpNoSpace = 14
+
+// isDiskFull recognises the servers that say so.
+func isDiskFull(err error) bool {
+	var status *sftp.StatusError
+	if !errors.As(err, &status) {
+		return false
+	}
+	text := strings.ToLower(status.Error())
+	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") || strings.Contains(text, "no space left")
+}
+
+// isUnexplained recognises SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.
+func isUnexplained(err error) bool {
+	var status *sftp.StatusError
+	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure
+}
+
+// spareBytes is what a volume must have left, besides the file, not to count as full.
+const spareBytes = 1 << 20
+
+// isFull asks the server for the free space of the volume. The partial file is gone by now, so its size counts.
+func (c *Connection) isFull(ctx context.Context, u *upload) bool {
+	full := false
+	err := c.operate(ctx, "the free space of the volume", func(_ context.Context, s *fileSession) error {
+		if _, ok := s.HasExtension("statvfs@openssh.com"); !ok {
+			return nil
+		}
+		volume, err := s.StatVFS(path.Dir(u.target))
+		if err == nil {
+			full = volume.Bavail*volume.Frsize < uint64(u.source.size)+spareBytes
+		}
+		return err
+	})
+	return err == nil && full
+}
+
+// transferFailed is the error for file work that failed on a connection that works.
+func (c *Connection) transferFailed(action string, err error) error {
+	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
+		Message: fmt.Sprintf("could not %s (%s)", action, sanitise(err.Error())), Next: "it is tried again"}
+	var own *Error
+	var timeout *TimeoutError
+	switch {
+	case errors.As(err, &own):
+		return err
+	case errors.As(err, &timeout):
+		e.Message = fmt.Sprintf("could not %s: the host stopped answering (%v)", action, timeout)
+	case errors.Is(err, fs.ErrPermission):
+		e.Message = fmt.Sprintf("could not %s: user %s is not allowed to", action, c.target.User)
+		e.Next = fmt.Sprintf("make %s a member of the host's group Administrators", c.target.User)
+	}
+	return e
+}
