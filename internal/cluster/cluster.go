@@ -41,11 +41,9 @@ type Watched struct {
 	Names func(string) bool
 }
 
-// Objects are all that Read reads, but for the ConfigMap APIServerCA. The API server is read anew when one of them changes.
+// Objects are what Read reads of kinds that every OpenShift has. The API server is read anew when one of them changes. Besides them there
+// are OptionalObjects, the ConfigMap APIServerCA, and the Secrets PullSecret and MetricsServing.
 func Objects() []Watched {
-	named := func(want string) func(string) bool {
-		return func(name string) bool { return name == want }
-	}
 	return []Watched{
 		{&configv1.Infrastructure{}, named("cluster")},
 		{&configv1.ClusterVersion{}, named("version")},
@@ -56,6 +54,21 @@ func Objects() []Watched {
 		// The pool names one that may be made, or made again, after it was named.
 		{&machineconfigv1.MachineConfig{}, func(name string) bool { return strings.HasPrefix(name, renderedWorkerPrefix) }},
 	}
+}
+
+// OptionalObjects are those that Read reads too, of kinds that the API server need not have.
+func OptionalObjects() []Watched {
+	all := func(string) bool { return true }
+	return []Watched{
+		{&configv1.Proxy{}, named("cluster")},
+		{&configv1.Image{}, named("cluster")},
+		{&configv1.ImageDigestMirrorSet{}, all},
+		{&configv1.ImageTagMirrorSet{}, all},
+	}
+}
+
+func named(want string) func(string) bool {
+	return func(name string) bool { return name == want }
 }
 
 // APIServerCA is the ConfigMap that Kubernetes keeps in every namespace, with what the API server's certificate is verified with.
@@ -80,9 +93,10 @@ func (e *Error) Error() string {
 }
 
 // Read reads the cluster. namespace is the operator's own. When an object is absent or wrong, the error is an *Error for the first
-// such object.
-func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec.Cluster, error) {
+// such object. The notices tell what Windows nodes do not follow; there are none with an error.
+func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec.Cluster, []Notice, error) {
 	var facts nodespec.Cluster
+	var told notices
 	for _, concern := range []func(context.Context, client.Reader, *nodespec.Cluster) error{
 		readInfrastructure,
 		readVersion,
@@ -90,12 +104,16 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (nodespec
 		readHybridOverlay,
 		readWorkerConfig,
 		apiServerCA(namespace),
+		readProxy,
+		told.readTrustedCAs,
+		told.readRegistries,
+		readMetricsServing(namespace),
 	} {
 		if err := concern(ctx, reader, &facts); err != nil {
-			return nodespec.Cluster{}, err
+			return nodespec.Cluster{}, nil, err
 		}
 	}
-	return facts, nil
+	return facts, told, nil
 }
 
 // get reads one object; absent ones, and kinds that the cluster does not have, are an *Error that says what to do.

@@ -21,7 +21,8 @@ import (
 
 func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 	t.Helper()
-	return Read(t.Context(), f.client(t), operatorNamespace)
+	facts, _, err := Read(t.Context(), f.client(t), operatorNamespace)
+	return facts, err
 }
 
 //
@@ -224,14 +225,14 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	}
 	t.Run("a request that fails may succeed later", func(t *testing.T) {
 		broken := errors.New("connection refused")
-		_, err := Read(t.Context(), answering(broken), operatorNamespace)
+		_, _, err := Read(t.Context(), answering(broken), operatorNamespace)
 		var fault *Error
 		if !errors.Is(err, broken) || errors.As(err, &fault) || !strings.Contains(err.Error(), "kube-root-ca.crt") {
 			t.Errorf("error is %v", err)
 		}
 	})
 	t.Run("a kind that the API server does not know says that this is no OpenShift", func(t *testing.T) {
-		_, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}), operatorNamespace)
+		_, _, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}), operatorNamespace)
 		var fault *Error
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "OpenShift") {
 			t.Errorf("error is %v", err)

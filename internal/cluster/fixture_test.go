@@ -38,6 +38,8 @@ type fixture struct {
 	rendered        *machineconfigv1.MachineConfig
 	rootCA          *corev1.ConfigMap
 	clientCA        *machineconfigv1.ControllerConfig
+	// others are objects that a cluster need not have.
+	others []client.Object
 	// files and units are the rendered configuration; ignition overrides them.
 	files    map[string]file
 	units    map[string]string
@@ -145,7 +147,7 @@ func (f *fixture) client(t *testing.T) client.Client {
 	if f.rootCA != nil {
 		builder.WithObjects(f.rootCA)
 	}
-	return builder.Build()
+	return builder.WithObjects(f.others...).Build()
 }
 
 func (f *fixture) rawIgnition(t *testing.T) []byte {

@@ -80,7 +80,7 @@ func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := Read(t.Context(), c, operatorNamespace); err != nil || got.Kubelet.ClusterDomain != "cluster.local" {
+	if got, _, err := Read(t.Context(), c, operatorNamespace); err != nil || got.Kubelet.ClusterDomain != "cluster.local" {
 		t.Errorf("got %+v, error %v", got.Kubelet, err)
 	}
 }

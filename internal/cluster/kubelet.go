@@ -47,8 +47,12 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 	if problems := validation.IsDNS1123Subdomain(kubelet.ClusterDomain); len(problems) > 0 {
 		return fault(fmt.Sprintf("clusterDomain %q is no domain: %s.", kubelet.ClusterDomain, problems[0]))
 	}
+	settings, err := kubeletSettings(content)
+	if err != nil {
+		return fault(err.Error() + ". Look at the KubeletConfig objects for workers.")
+	}
 	facts.Kubelet = nodespec.WorkerKubelet{
-		ClusterDNS: kubelet.ClusterDNS, ClusterDomain: kubelet.ClusterDomain,
+		ClusterDNS: kubelet.ClusterDNS, ClusterDomain: kubelet.ClusterDomain, Settings: settings,
 		CloudProvider: cloudProvider(worker.units["kubelet.service"]),
 	}
 	return nil

@@ -32,6 +32,11 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 		return &Error{Object: id, Field: "status.serviceNetwork", Message: "it holds no IPv4 network. Windows nodes need one."}
 	}
 	facts.ServiceCIDRs = services
+	mtu := network.Status.ClusterNetworkMTU
+	if mtu < 0 || mtu > largestMTU {
+		return &Error{Object: id, Field: "status.clusterNetworkMTU", Message: fmt.Sprintf("%d is no size of a packet. The cluster network operator sets it.", mtu)}
+	}
+	facts.Network.MTU = int32(mtu) //nolint:gosec // at most 65535
 	return nil
 }
 
@@ -68,6 +73,9 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 
 // usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API, "Default is 4789".
 const usualVXLANPort = 4789
+
+// largestMTU is that of IP.
+const largestMTU = 65535
 
 func checkNetworks(networks []string) error {
 	for _, network := range networks {

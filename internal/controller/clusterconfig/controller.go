@@ -5,36 +5,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks;proxies;images;imagedigestmirrorsets;imagetagmirrorsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=operator.openshift.io,resources=networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs;controllerconfigs,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-machine-config-operator-tls,verbs=get;list;watch
+
+// The pull secret is in a namespace of others; a bundle for OLM can bring no Role there.
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=pull-secret,verbs=get;list;watch
 
 // rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may have been undone.
 const rereadInterval = 10 * time.Minute
@@ -50,6 +44,7 @@ type Source struct {
 	reader    client.Reader
 	namespace string
 	changed   chan<- event.GenericEvent
+	optional  optionalKinds
 
 	mu    sync.RWMutex
 	facts nodespec.Cluster
@@ -70,49 +65,31 @@ func (s *Source) Current() (nodespec.Cluster, error) {
 
 // SetupWithManager registers the controller: every change of a watched object leads to one read of all.
 func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
-	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{}}
-	})
 	b := ctrl.NewControllerManagedBy(mgr).Named("cluster-configuration")
 	for _, watched := range cluster.Objects() {
-		named := predicate.NewPredicateFuncs(func(o client.Object) bool { return watched.Names(o.GetName()) })
-		b = b.Watches(watched.Object, once, builder.OnlyMetadata, builder.WithPredicates(named))
+		b = b.Watches(watched.Object, once(), builder.OnlyMetadata, builder.WithPredicates(named(watched)))
 	}
-	certificates, err := s.apiServerCA(mgr)
+	byName, err := newNamedObjects(mgr, s.namespace)
 	if err != nil {
 		return err
 	}
-	return b.WatchesRawSource(source.Kind(certificates.GetCache(), client.Object(certificateAuthority()), once)).Complete(s)
-}
-
-// apiServerCA has a cache of its own for the one ConfigMap: what the manager keeps of ConfigMaps is for others to say.
-func (s *Source) apiServerCA(mgr ctrl.Manager) (ctrlcluster.Cluster, error) {
-	name := cluster.APIServerCA(s.namespace)
-	only := cache.Config{FieldSelector: fields.OneTermEqualSelector("metadata.name", name.Name)}
-	watched, err := ctrlcluster.New(mgr.GetConfig(), func(o *ctrlcluster.Options) {
-		o.Scheme, o.Logger, o.HTTPClient = mgr.GetScheme(), mgr.GetLogger(), mgr.GetHTTPClient()
-		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mgr.GetRESTMapper(), nil }
-		o.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{name.Namespace: only}}
-	})
-	if err == nil {
-		err = mgr.Add(watched)
+	for _, kind := range byName.kinds {
+		b = b.WatchesRawSource(source.Kind(byName.cache, kind, once()))
 	}
+	built, err := b.Build(s)
 	if err != nil {
-		return nil, fmt.Errorf("watch ConfigMap %s: %w", name, err)
+		return fmt.Errorf("watch the cluster's configuration: %w", err)
 	}
-	return watched, nil
-}
-
-// certificateAuthority is a ConfigMap of which only the metadata is kept.
-func certificateAuthority() *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	return object
+	s.optional = optionalKinds{mgr: mgr, controller: built, waiting: cluster.OptionalObjects()}
+	return nil
 }
 
 // Reconcile reads the cluster. A request that fails keeps the last good facts; an object that is absent or wrong does not.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	facts, err := cluster.Read(ctx, s.reader, s.namespace)
+	if err := s.optional.watch(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	facts, notices, err := cluster.Read(ctx, s.reader, s.namespace)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
 		return ctrl.Result{}, fmt.Errorf("read the cluster's configuration: %w", err)
@@ -130,8 +107,14 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		if err := s.Report.report(ctx, judge(facts, err)); err != nil {
 			return ctrl.Result{}, err
 		}
+		// Of a cluster that cannot be used it is not known what would be followed.
+		if err == nil {
+			if err := s.Report.reportSettings(ctx, notices); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 	}
-	return ctrl.Result{RequeueAfter: rereadInterval}, nil
+	return ctrl.Result{RequeueAfter: s.optional.next()}, nil
 }
 
 // keep stores what was read and tells whether it differs from before.

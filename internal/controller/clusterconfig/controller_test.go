@@ -127,6 +127,17 @@ func (r *running) create(t *testing.T, object client.Object) {
 	}
 }
 
+// createForTest creates what is in no namespace of the test and deletes it after the test.
+func (r *running) createForTest(t *testing.T, object client.Object) {
+	t.Helper()
+	r.create(t, object)
+	t.Cleanup(func() {
+		if err := r.admin.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func (r *running) await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, condition); err != nil {
@@ -157,10 +168,15 @@ func (r *running) rendered(t *testing.T) string {
 	return pool.Spec.Configuration.Name
 }
 
-//
+// L-01, L-02, L-03
 func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	r := start(t)
 	named := func(o client.Object, name string) client.Object { o.SetName(name); return o }
+	mirrors := []client.Object{named(&configv1.ImageDigestMirrorSet{}, "change-"+r.namespace), named(&configv1.ImageTagMirrorSet{}, "change-"+r.namespace)}
+	for _, set := range mirrors {
+		r.createForTest(t, set)
+	}
+	r.create(t, r.servingSecret(t))
 	for name, object := range map[string]client.Object{
 		"the Infrastructure":                     named(&configv1.Infrastructure{}, "cluster"),
 		"the ClusterVersion":                     named(&configv1.ClusterVersion{}, "version"),
@@ -170,6 +186,12 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 		"the workers' rendered configuration":    named(&machineconfigv1.MachineConfig{}, r.rendered(t)),
 		"the ControllerConfig":                   named(&machineconfigv1.ControllerConfig{}, "machine-config-controller"),
 		"the API server's certificate authority": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "kube-root-ca.crt"}},
+		"the proxy":                              named(&configv1.Proxy{}, "cluster"),
+		"the image configuration":                named(&configv1.Image{}, "cluster"),
+		"mirrors for digests":                    mirrors[0],
+		"mirrors for tags":                       mirrors[1],
+		"the pull secret":                        &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "pull-secret"}},
+		"the exporters' certificate":             &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "windows-machine-config-operator-tls"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := r.settled(t)
@@ -180,13 +202,21 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 			r.await(t, "it is read again", func(context.Context) (bool, error) { return r.reads.Load() > before, nil })
 		})
 	}
-	t.Run("another ConfigMap of the namespace is nothing to it", func(t *testing.T) {
-		before := r.settled(t)
-		r.create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "another"}})
-		if after := r.settled(t); after != before {
-			t.Errorf("read %d times", after-before)
-		}
-	})
+	for name, object := range map[string]client.Object{
+		"another ConfigMap of the namespace": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "another"}},
+		"another Secret of the namespace":    &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "another"}},
+		"a pull secret of another namespace": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "pull-secret"}},
+		"another Secret beside that":         &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "another-" + r.namespace}},
+		"another Image configuration":        named(&configv1.Image{}, "another-"+r.namespace),
+	} {
+		t.Run(name+" is nothing to it", func(t *testing.T) {
+			before := r.settled(t)
+			r.createForTest(t, object)
+			if after := r.settled(t); after != before {
+				t.Errorf("read %d times", after-before)
+			}
+		})
+	}
 }
 
 //

@@ -10,4 +10,9 @@ var clusterSupported = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "1 when the operator can serve the cluster, 0 when it cannot; the reason says why. There is one series at a time.",
 }, []string{"reason"})
 
-func init() { metrics.Registry.MustRegister(clusterSupported) }
+var settingsNotFollowed = prometheus.NewGauge(prometheus.GaugeOpts{
+	Name: "wmco_settings_not_followed",
+	Help: "How many settings of the cluster, such as a mirror of a registry, Windows nodes do not follow or follow in part only.",
+})
+
+func init() { metrics.Registry.MustRegister(clusterSupported, settingsNotFollowed) }

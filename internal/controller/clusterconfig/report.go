@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -45,9 +46,9 @@ func judge(facts nodespec.Cluster, err error) standing {
 	return standing{reason: decision.Reason, message: decision.Message}
 }
 
-// Reporter tells whether the operator can serve the cluster: by an event on the operator's Deployment, a metric, and the condition
-// ClusterSupported for OLM. It is told the state again and again, and repeats no event while the reason stays the same. Only one
-// goroutine may use it.
+// Reporter tells which settings of the cluster Windows nodes do not follow, and whether the operator can serve the cluster: by an event on
+// the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It is told the state again and again, and repeats no
+// event while the reason stays the same. Only one goroutine may use it.
 type Reporter struct {
 	live       client.Reader
 	events     events.EventRecorder
@@ -58,6 +59,8 @@ type Reporter struct {
 	told string
 	// counted is the reason that the metric has.
 	counted string
+	// toldSettings are the settings that are known not to be followed.
+	toldSettings map[cluster.Notice]bool
 }
 
 // NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own.

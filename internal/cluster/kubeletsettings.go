@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// kubeletSettings picks from the workers' KubeletConfiguration what Windows nodes follow, as JSON with sorted keys, so that what they do not
+// follow changes nothing for them. R-100
+func kubeletSettings(configuration []byte) (string, error) {
+	var all map[string]json.RawMessage
+	if err := yaml.Unmarshal(configuration, &all); err != nil {
+		return "", fmt.Errorf("it is not YAML of a KubeletConfiguration: %w", err)
+	}
+	followed := map[string]json.RawMessage{}
+	for field, value := range all {
+		if nodespec.FollowsKubeletField(field) && string(value) != "null" {
+			followed[field] = value
+		}
+	}
+	const gatesField = "featureGates"
+	if gates, found := followed[gatesField]; found {
+		delete(followed, gatesField)
+		known, err := knownGates(gates)
+		if err != nil {
+			return "", err
+		}
+		if known != nil {
+			followed[gatesField] = known
+		}
+	}
+	if len(followed) == 0 {
+		return "", nil
+	}
+	encoded, err := json.Marshal(followed)
+	if err != nil {
+		return "", fmt.Errorf("encode the workers' kubelet settings: %w", err)
+	}
+	// What is of the wrong type would keep every kubelet from starting.
+	if err := json.Unmarshal(encoded, &kubeletconfigv1beta1.KubeletConfiguration{}); err != nil {
+		return "", fmt.Errorf("it is no KubeletConfiguration: %w", err)
+	}
+	return string(encoded), nil
+}
+
+// knownGates are the feature gates that the kubelet of Windows nodes has; nil for none.
+func knownGates(value json.RawMessage) (json.RawMessage, error) {
+	var gates map[string]bool
+	if err := json.Unmarshal(value, &gates); err != nil {
+		return nil, errors.New("featureGates does not give true or false for each gate")
+	}
+	for gate := range gates {
+		if !nodespec.FollowsKubeletFeatureGate(gate) {
+			delete(gates, gate)
+		}
+	}
+	if len(gates) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(gates)
+}

@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// mirrorRule is an entry of an ImageDigestMirrorSet or an ImageTagMirrorSet.
+type mirrorRule struct {
+	about  subject
+	field  string // "spec.imageDigestMirrors[2]"
+	source scope
+	// mirrors are in the order of the entry. Those that nodes cannot be told of are not among them.
+	mirrors []ruleMirror
+	tags    bool
+	// never is true when the source itself may not be asked.
+	never bool
+}
+
+// ruleMirror is a mirror of an entry.
+type ruleMirror struct {
+	scope
+	field string // "spec.imageDigestMirrors[2].mirrors[0]"
+	// prefix stands before the repository as it is called at the source; see nodespec.Mirror.
+	prefix string
+}
+
+// readMirrorRules reads the mirrors: first those for digests, then those for tags too, each kind in the order of the objects' names. L-03
+func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]mirrorRule, error) {
+	var rules []mirrorRule
+	digests, tags := &configv1.ImageDigestMirrorSetList{}, &configv1.ImageTagMirrorSetList{}
+	if err := listOptional(ctx, reader, digests, "ImageDigestMirrorSet"); err != nil {
+		return nil, err
+	}
+	if err := listOptional(ctx, reader, tags, "ImageTagMirrorSet"); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(digests.Items, func(a, b configv1.ImageDigestMirrorSet) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(tags.Items, func(a, b configv1.ImageTagMirrorSet) int { return cmp.Compare(a.Name, b.Name) })
+	for _, set := range digests.Items {
+		about := subject{"ImageDigestMirrorSet " + set.Name, set.ResourceVersion}
+		for i, entry := range set.Spec.ImageDigestMirrors {
+			rule := mirrorRule{about: about, field: fmt.Sprintf("spec.imageDigestMirrors[%d]", i), never: entry.MirrorSourcePolicy == configv1.NeverContactSource}
+			rules = n.appendRule(rules, rule, entry.Source, entry.Mirrors)
+		}
+	}
+	for _, set := range tags.Items {
+		about := subject{"ImageTagMirrorSet " + set.Name, set.ResourceVersion}
+		for i, entry := range set.Spec.ImageTagMirrors {
+			rule := mirrorRule{about: about, field: fmt.Sprintf("spec.imageTagMirrors[%d]", i), tags: true, never: entry.MirrorSourcePolicy == configv1.NeverContactSource}
+			rules = n.appendRule(rules, rule, entry.Source, entry.Mirrors)
+		}
+	}
+	return rules, nil
+}
+
+// appendRule adds an entry, if there is something that nodes can be told of it.
+func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string, mirrors []configv1.ImageMirror) []mirrorRule {
+	isSource := func(mirror configv1.ImageMirror) bool { return string(mirror) == source }
+	if len(slices.DeleteFunc(slices.Clone(mirrors), isSource)) == 0 {
+		return rules // as OpenShift's machine config operator does: what has no other mirror than itself says nothing
+	}
+	var ok bool
+	switch rule.source, ok = parseScope(source); {
+	case !ok:
+		n.add(rule.about, rule.field+".source", fmt.Sprintf("%q is no registry or part of one, host[:port][/path]. Windows nodes do not follow the entry.", excerpt(source)))
+		return rules
+	case rule.source.wildcard:
+		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot be told of mirrors for all of %s, but for each registry by its name only. "+
+			"Make an entry for each registry that their images come from.", source))
+		return rules
+	case !nodespec.IsRegistryHost(rule.source.host):
+		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot be told of mirrors for %s: no folder on Windows can be named after it.", excerpt(source)))
+		return rules
+	}
+	for i, text := range mirrors {
+		field := fmt.Sprintf("%s.mirrors[%d]", rule.field, i)
+		mirror, ok := parseScope(string(text))
+		if !ok || mirror.wildcard {
+			n.add(rule.about, field, fmt.Sprintf("%q is no registry or part of one, host[:port][/path]. Windows nodes do not ask it.", excerpt(string(text))))
+			continue
+		}
+		_, _, prefix, ok := nodespec.ExpressMirror(rule.source.String(), mirror.String())
+		if !ok {
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes do not ask this mirror: containerd can be told of a mirror for %s only when its path ends in /%s.",
+				rule.source, rule.source.path))
+			continue
+		}
+		if rule.tags && !rule.source.wholeHost() {
+			// A digest says what the image is. A tag does not: who may push to the mirror decides.
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask this mirror for the tags of all images of %s, not only for those of %s: containerd knows mirrors of "+
+				"whole registries only. Take care who may push other images to %s.", rule.source.host, rule.source, scope{host: mirror.host, path: prefix}))
+		}
+		rule.mirrors = append(rule.mirrors, ruleMirror{scope: mirror, field: field, prefix: prefix})
+	}
+	return append(rules, rule)
+}
+
+// orderedMirror is a mirror of a host with the entry that it is from.
+type orderedMirror struct {
+	ruleMirror
+	rule mirrorRule
+	tags bool
+}
+
+// mirrorsOf puts the mirrors of all entries for a host into the order in which they are asked. Those for a smaller part of the host go
+// before the others: they are meant for fewer images, and the others would not be asked at all for those on Linux nodes.
+func mirrorsOf(rules []mirrorRule) []orderedMirror {
+	bySource := map[scope][]mirrorRule{}
+	var sources []scope
+	for _, rule := range rules {
+		if bySource[rule.source] == nil {
+			sources = append(sources, rule.source)
+		}
+		bySource[rule.source] = append(bySource[rule.source], rule)
+	}
+	slices.SortFunc(sources, func(a, b scope) int {
+		return cmp.Or(cmp.Compare(b.depth(), a.depth()), cmp.Compare(a.String(), b.String()))
+	})
+	var result []orderedMirror
+	for _, source := range sources {
+		result = append(result, merge(source, bySource[source])...)
+	}
+	return result
+}
+
+// merge merges the entries for one source. As in OpenShift's machine config operator the order of each entry is kept where they do not
+// contradict each other: (b, c) and (a, b) are (a, b, c). The source itself need not be named where it would be asked in any case: last.
+func merge(source scope, rules []mirrorRule) []orderedMirror {
+	found := map[scope]*orderedMirror{}
+	var lists [][]scope
+	never := false
+	for _, rule := range rules {
+		never = never || rule.never
+		var list []scope
+		for _, mirror := range rule.mirrors {
+			list = append(list, mirror.scope)
+			if found[mirror.scope] == nil {
+				found[mirror.scope] = &orderedMirror{ruleMirror: mirror, rule: rule}
+			}
+			found[mirror.scope].tags = found[mirror.scope].tags || rule.tags
+		}
+		if !slices.Contains(list, source) {
+			list = append(list, source)
+		}
+		lists = append(lists, list)
+	}
+	order := mergeOrder(lists)
+	if last := len(order) - 1; order[last] == source {
+		order = order[:last]
+	}
+	var result []orderedMirror
+	for _, mirror := range order {
+		if mirror == source && never || found[mirror] == nil {
+			continue
+		}
+		result = append(result, *found[mirror])
+	}
+	return result
+}
+
+// mergeOrder makes one list of several, in which everything stands behind all that it stands behind in one of them. Where they
+// contradict each other, what was named first goes first.
+func mergeOrder[T comparable](lists [][]T) []T {
+	var waiting []T
+	behind := map[T]map[T]bool{}
+	for _, list := range lists {
+		for i, entry := range list {
+			if behind[entry] == nil {
+				behind[entry] = map[T]bool{}
+				waiting = append(waiting, entry)
+			}
+			if i > 0 && list[i-1] != entry {
+				behind[entry][list[i-1]] = true
+			}
+		}
+	}
+	var result []T
+	for len(waiting) > 0 {
+		next := max(0, slices.IndexFunc(waiting, func(entry T) bool { return len(behind[entry]) == 0 }))
+		done := waiting[next]
+		waiting = slices.Delete(waiting, next, next+1)
+		for _, entry := range waiting {
+			delete(behind[entry], done)
+		}
+		result = append(result, done)
+	}
+	return result
+}

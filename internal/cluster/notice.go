@@ -1,0 +1,33 @@
+package cluster
+
+// Notice tells of a setting of the cluster that Windows nodes do not follow. All else is done, so it is no error.
+type Notice struct {
+	Object  string // kind and name: "ImageDigestMirrorSet mirrors"
+	Field   string // "spec.imageDigestMirrors[2].mirrors[0]"; empty when it is the object itself
+	Message string // why, what that means, and what to do; without any secret
+
+	// ResourceVersion is that of the object when it was read.
+	ResourceVersion string
+}
+
+// String says it in one sentence.
+func (n Notice) String() string {
+	return (&Error{Object: n.Object, Field: n.Field, Message: n.Message}).Error()
+}
+
+// subject is an object that was read.
+type subject struct {
+	id, resourceVersion string
+}
+
+// error is a fault of the object.
+func (s subject) error(field, message string) error {
+	return &Error{Object: s.id, Field: field, Message: message}
+}
+
+// notices are collected while the cluster is read.
+type notices []Notice
+
+func (n *notices) add(about subject, field, message string) {
+	*n = append(*n, Notice{Object: about.id, Field: field, Message: message, ResourceVersion: about.resourceVersion})
+}

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// readProxy reads the cluster-wide proxy in force: the status, into which the cluster network operator has merged the cluster's own
+// networks, once it has found the spec in order. What is wrong there is an error and no notice: without their proxy, nodes that work
+// would reach nothing any more. L-01
+func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
+	proxy := &configv1.Proxy{}
+	about, found, err := readOptional(ctx, reader, "cluster", proxy, "Proxy cluster")
+	if err != nil || !found {
+		return err
+	}
+	status := proxy.Status
+	if status.HTTPProxy == "" && status.HTTPSProxy == "" {
+		return nil // noProxy alone means nothing
+	}
+	const remedy = " Correct the spec; the cluster network operator takes it over. Until then nodes keep the proxy that they have."
+	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy}, {"status.httpsProxy", status.HTTPSProxy}} {
+		if u.value != "" && !isProxyURL(u.value) {
+			return about.error(u.field, "it is no URL in the form http://<user>:<password>@<host>:<port>, in which quotes, spaces and the like are written as %xx."+remedy)
+		}
+	}
+	exceptions, ok := proxyExceptions(status.NoProxy)
+	if !ok {
+		return about.error("status.noProxy", "it is no list of host names, domains, addresses and networks, separated by commas."+remedy)
+	}
+	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy), NoProxy: exceptions}
+	// What no NodeSpec can be made with is a fault of this object, and not one of each host.
+	if err := facts.Proxy.Validate(); err != nil {
+		return about.error("status", err.Error()+"."+remedy)
+	}
+	return nil
+}
+
+// isProxyURL tells whether programs on a node can be given a text as their proxy. It goes into environments of services, where a line
+// end or a NUL would begin another variable.
+func isProxyURL(text string) bool {
+	if !isPrintable(text) || strings.ContainsAny(text, " \"'<>\\^`{|}") {
+		return false
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "" {
+		return false
+	}
+	if port := u.Port(); port != "" && !isPort(port) || port == "" && strings.HasSuffix(u.Host, ":") {
+		return false
+	}
+	return (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.Contains(text, "#")
+}
+
+// proxyExceptions are the entries of a noProxy without spaces around them and without empty ones.
+func proxyExceptions(list string) (string, bool) {
+	var entries []string
+	for entry := range strings.SplitSeq(list, ",") {
+		entry = strings.TrimSpace(entry)
+		if strings.Trim(entry, exceptionCharacters) != "" {
+			return "", false
+		}
+		if entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	return strings.Join(entries, ","), true
+}
+
+// exceptionCharacters are those of host names, domains with a dot or an asterisk before them, addresses with a port, and networks.
+const exceptionCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*:/[]"
+
+// isPrintable tells whether a text is of printable ASCII characters only.
+func isPrintable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// isPort tells whether a text is the number of a TCP port.
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0 && text[0] != '0' && text[0] != '+'
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// registrySettings are the settings of all sources that tell how images are got.
+type registrySettings struct {
+	// pullSecret is where the credentials are from.
+	pullSecret  subject
+	credentials []nodespec.Credential
+	authorities registryCAs
+	rules       []mirrorRule
+	// image is where the lists are from; each holds what can be read of it.
+	image                      subject
+	insecure, blocked, allowed []scope
+	onlyAllowed                bool
+}
+
+// readRegistries reads how the nodes get images. L-02, L-03
+func (n *notices) readRegistries(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
+	var settings registrySettings
+	if err = n.readPullSecret(ctx, reader, &settings); err != nil {
+		return err
+	}
+	if settings.authorities, err = n.readRegistryCAs(ctx, reader); err != nil {
+		return err
+	}
+	if settings.rules, err = n.readMirrorRules(ctx, reader); err != nil {
+		return err
+	}
+	if err = n.readImageSettings(ctx, reader, &settings); err != nil {
+		return err
+	}
+	facts.Registries = n.combine(settings)
+	return nil
+}
+
+// readImageSettings reads which registries are insecure, blocked and allowed.
+func (n *notices) readImageSettings(ctx context.Context, reader client.Reader, settings *registrySettings) error {
+	image := &configv1.Image{}
+	about, found, err := readOptional(ctx, reader, "cluster", image, "Image cluster")
+	if err != nil || !found {
+		return err
+	}
+	sources := image.Spec.RegistrySources
+	settings.image = about
+	settings.insecure = n.scopes(about, insecureField, sources.InsecureRegistries)
+	settings.blocked = n.scopes(about, blockedField, sources.BlockedRegistries)
+	settings.allowed = n.scopes(about, allowedField, sources.AllowedRegistries)
+	settings.onlyAllowed = len(sources.AllowedRegistries) > 0
+	if len(sources.ContainerRuntimeSearchRegistries) > 0 {
+		n.add(about, "spec.registrySources.containerRuntimeSearchRegistries",
+			"Windows nodes search no registries: there, an image's name without a registry is one of docker.io. Name the registry.")
+	}
+	return nil
+}
+
+// Fields of Image cluster.
+const (
+	insecureField = "spec.registrySources.insecureRegistries"
+	blockedField  = "spec.registrySources.blockedRegistries"
+	allowedField  = "spec.registrySources.allowedRegistries"
+)
+
+// scopes reads a list, and tells which of its entries Windows nodes follow in part only: containerd can be told of whole hosts.
+func (n *notices) scopes(about subject, field string, entries []string) []scope {
+	partly := map[string][2]string{ // for a part of a host, and for a wildcard
+		insecureField: {"their certificates are checked when they are asked for this part, unless it is a mirror",
+			"the certificates of those are checked that no other setting of the cluster names"},
+		blockedField: {"its images are pulled", "images of those are pulled that no other setting of the cluster names"},
+		allowedField: {"all images of the host may be pulled", "no images of those are pulled that no other setting of the cluster names"},
+	}[field]
+	var result []scope
+	for i, entry := range entries {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		s, ok := parseScope(entry)
+		switch {
+		case !ok, !s.wildcard && !nodespec.IsRegistryHost(s.host):
+			n.add(about, at, fmt.Sprintf("%q is no registry that Windows nodes can be told of. They do not follow it.", excerpt(entry)))
+			continue
+		case s.wildcard:
+			n.add(about, at, fmt.Sprintf("Windows nodes cannot be told of all registries of %s: %s. Name the registries.", s, partly[1]))
+		case !s.wholeHost():
+			n.add(about, at, fmt.Sprintf("Windows nodes cannot be told of a part of registry %s: %s. Name the whole registry.", s.host, partly[0]))
+		}
+		result = append(result, s)
+	}
+	return result
+}
+
+// combine makes one Registry for each host of which there is something to tell.
+func (n *notices) combine(settings registrySettings) nodespec.Registries {
+	byHost := map[string][]mirrorRule{}
+	for _, rule := range settings.rules {
+		byHost[rule.source.host] = append(byHost[rule.source.host], rule)
+	}
+	result := nodespec.Registries{OnlyAllowed: settings.onlyAllowed, Credentials: settings.credentials}
+	for _, host := range settings.hosts() {
+		whole := scope{host: host}
+		registry := nodespec.Registry{
+			Host: host, Blocked: anyContains(settings.blocked, whole),
+			Allowed: settings.onlyAllowed && slices.ContainsFunc(settings.allowed, func(s scope) bool { return s.host == host || s.contains(whole) }),
+			Endpoint: nodespec.Endpoint{
+				Insecure: anyContains(settings.insecure, whole), CA: settings.authorities[host],
+			},
+		}
+		if rules := byHost[host]; len(rules) > 0 {
+			registry.Mirrors = n.mirrors(settings, rules)
+			registry.NeverContact = n.neverContact(host, rules)
+			registry.Blocked = registry.Blocked || registry.NeverContact && len(registry.Mirrors) == 0
+			if len(registry.Mirrors) > 0 && !registry.NeverContact && !registry.Blocked {
+				n.partsLeftOut(settings, host)
+			}
+		}
+		if registry.Blocked || registry.Allowed || registry.NeverContact || len(registry.Mirrors) > 0 || registry.Endpoint != (nodespec.Endpoint{}) {
+			result.Hosts = append(result.Hosts, registry)
+		}
+	}
+	return result
+}
+
+// hosts are all that some setting names, sorted. Wildcards are applied to these.
+func (s registrySettings) hosts() []string {
+	hosts := map[string]bool{}
+	for host := range s.authorities {
+		hosts[host] = true
+	}
+	for _, credential := range s.credentials {
+		if place, ok := parseScope(credential.Registry); ok && nodespec.IsRegistryHost(place.host) {
+			hosts[place.host] = true
+		}
+	}
+	for _, rule := range s.rules {
+		hosts[rule.source.host] = true
+		for _, mirror := range rule.mirrors {
+			if nodespec.IsRegistryHost(mirror.host) {
+				hosts[mirror.host] = true
+			}
+		}
+	}
+	for _, list := range [][]scope{s.insecure, s.blocked, s.allowed} {
+		for _, entry := range list {
+			if !entry.wildcard {
+				hosts[entry.host] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(hosts))
+}
+
+func anyContains(list []scope, s scope) bool {
+	return slices.ContainsFunc(list, func(entry scope) bool { return entry.contains(s) })
+}
+
+// mirrors are those of one host. containerd knows a mirror by its host and the prefix, so of several entries one may stand for all.
+func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
+	var result []nodespec.Mirror
+	for _, from := range mirrorsOf(rules) {
+		if anyContains(settings.blocked, from.scope) {
+			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not ask this mirror: Image cluster, %s, blocks it.", blockedField))
+			continue
+		}
+		mirror := nodespec.Mirror{
+			Host: from.host, Path: from.prefix, Tags: from.tags, Authorization: authorizationFor(settings.credentials, from.host, from.path),
+			Endpoint: nodespec.Endpoint{Insecure: anyContains(settings.insecure, from.scope), CA: settings.authorities[from.host]},
+		}
+		i := slices.IndexFunc(result, func(m nodespec.Mirror) bool { return m.Host == mirror.Host && m.Path == mirror.Path })
+		if i < 0 {
+			result = append(result, mirror)
+			continue
+		}
+		result[i].Tags = result[i].Tags || mirror.Tags
+		if result[i].Authorization != mirror.Authorization || result[i].Insecure != mirror.Insecure {
+			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes reach all images of this mirror below %s in one way, with the credentials and the "+
+				"security of another entry for it.", scope{host: mirror.Host, path: mirror.Path}))
+		}
+	}
+	return result
+}
+
+// neverContact tells whether a host may not be asked itself: when that is so of all parts of it that have an entry. Of several entries for
+// the same part, one is enough. Source: openshift/machine-config-operator, container-runtime-config: addMirrorSets.
+func (n *notices) neverContact(host string, rules []mirrorRule) bool {
+	never := map[scope]bool{}
+	for _, rule := range rules {
+		never[rule.source] = never[rule.source] || rule.never
+	}
+	all, whole := true, never[scope{host: host}]
+	for _, one := range never {
+		all = all && one
+	}
+	for _, rule := range rules {
+		field := rule.field + ".mirrorSourcePolicy"
+		switch {
+		case !rule.never:
+		case !all:
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask %s when its mirrors do not have an image: they can be told never to do so for the whole "+
+				"registry only, and another entry for %s allows it.", rule.source, host))
+		case !whole:
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes never ask %s for any image: they cannot be told so of a part of a registry. "+
+				"Images outside of %s are got from mirrors or not at all.", host, rule.source))
+			return true
+		}
+	}
+	return all
+}

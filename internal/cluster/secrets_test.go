@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// servingCertificate makes a certificate with its key, both in PEM.
+func servingCertificate(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "exporter"}, NotAfter: time.Unix(1<<33, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}))
+}
+
+func servingSecret(certificate, key string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "windows-machine-config-operator-tls"},
+		Data:       map[string][]byte{"tls.crt": []byte(certificate), "tls.key": []byte(key)},
+	}
+}
+
+func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
+	certificate, key := servingCertificate(t)
+	_, otherKey := servingCertificate(t)
+	facts, told := withObjects(t, servingSecret(certificate, key)).follow(t)
+	expectNotices(t, told)
+	if got := facts.MetricsServing; got.Certificate != certificate || string(got.Key) != key {
+		t.Errorf("got %+v", got)
+	}
+	for name, secret := range map[string]*corev1.Secret{
+		"no key":                       servingSecret(certificate, ""),
+		"no certificate":               servingSecret("", key),
+		"the key of another":           servingSecret(certificate, otherKey),
+		"a certificate that is none":   servingSecret("canary", key),
+		"a key that is none":           servingSecret(certificate, "canary"),
+		"the key as a certificate too": servingSecret(key, key),
+	} {
+		t.Run(name+" makes no exporter serve plain HTTP", func(t *testing.T) {
+			_, err := withObjects(t, secret).read(t)
+			var fault *Error
+			if !errors.As(err, &fault) || fault.Object != "Secret wmco/windows-machine-config-operator-tls" || strings.Contains(err.Error(), "canary") {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// R-016, L-01, L-02
+func TestNoSecretIsPrinted(t *testing.T) {
+	certificate, key := servingCertificate(t)
+	f := withObjects(t,
+		proxyWith(configv1.ProxyStatus{HTTPProxy: "http://user:canary1@proxy:80", HTTPSProxy: "http://user:canary2@proxy:80"}),
+		pullSecretWith(`{"auths":{"m.example.com":{"auth":"`+basic("user:canary3")+`"},"n.example.com":{"username":"user","password":"canary4","identitytoken":"canary5"},`+
+			`"o.example.com":{"auth":"canary6!"},"p.example.com":{"registrytoken":"canary7"}}}`),
+		digestMirrors("a", digests("quay.io", "m.example.com", "n.example.com")),
+		servingSecret(certificate, key),
+	)
+	facts, told := f.follow(t)
+	if len(facts.Registries.Hosts) == 0 || facts.Registries.Hosts[0].Mirrors[0].Authorization == "" {
+		t.Fatal("the test's secrets are not read")
+	}
+	secrets := []string{"canary", basic("user:canary3"), basic("user:canary4"), strings.Split(key, "\n")[1]}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		for _, printed := range []string{fmt.Sprintf(format, facts), fmt.Sprintf(format, &facts), fmt.Sprintf(format, facts.Registries), fmt.Sprintf(format, told)} {
+			for _, secret := range secrets {
+				if strings.Contains(printed, secret) || strings.Contains(printed, fmt.Sprintf("%x", secret)) {
+					t.Errorf("%s prints %q", format, secret)
+				}
+			}
+		}
+	}
+}
+
+func TestKindsThatTheAPIServerHasNotAreNoFault(t *testing.T) {
+	optional := func(object any) bool {
+		switch object.(type) {
+		case *configv1.Proxy, *configv1.Image, *configv1.ImageDigestMirrorSetList, *configv1.ImageTagMirrorSetList:
+			return true
+		}
+		return false
+	}
+	answering := func(err error) client.Reader {
+		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if optional(object) {
+					return err
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if optional(list) {
+					return err
+				}
+				return c.List(ctx, list, options...)
+			},
+		})
+	}
+	for name, err := range map[string]error{
+		"as discovery says it":      &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "config.openshift.io", Kind: "Proxy"}},
+		"as the API server says it": apierrors.NewNotFound(schema.GroupResource{Group: "config.openshift.io", Resource: "proxies"}, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, told, err := Read(t.Context(), answering(err), operatorNamespace); err != nil || len(told) > 0 {
+				t.Errorf("error %v, notices %v", err, told)
+			}
+		})
+	}
+	t.Run("but a request that fails is one that may succeed later", func(t *testing.T) {
+		broken := errors.New("connection refused")
+		_, _, err := Read(t.Context(), answering(broken), operatorNamespace)
+		var fault *Error
+		if !errors.Is(err, broken) || errors.As(err, &fault) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"encoding/pem"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+)
+
+func trusting(bundle string) *machineconfigv1.ControllerConfig {
+	config := controllerConfigWith("")
+	config.Spec.AdditionalTrustBundle = []byte(bundle)
+	return config
+}
+
+func registryCA(bundles ...machineconfigv1.ImageRegistryBundle) *machineconfigv1.ControllerConfig {
+	config := controllerConfigWith("")
+	config.Spec.ImageRegistryBundleUserData = bundles
+	return config
+}
+
+func block(kind, content string) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(content)}))
+}
+
+// strange is DER, but nothing that Go takes for a certificate.
+var strange = block("CERTIFICATE", "\x30\x03\x02\x01\x01")
+
+// L-01
+func TestNodesTrustWhatTheAdministratorsTrust(t *testing.T) {
+	a, b := certificate(t, "a"), certificate(t, "b")
+	both := []string{a, b}
+	slices.Sort(both)
+	for name, test := range map[string]struct {
+		bundle  string
+		want    []string
+		notices []string
+	}{
+		"one authority":                            {a, []string{a}, nil},
+		"two, in whatever order":                   {b + a, both, nil},
+		"one twice":                                {a + b + a, both, nil},
+		"with comments around":                     {"# ours\n" + a + "\n\n# theirs\n" + b + "end", both, nil},
+		"with the line ends of Windows":            {strings.ReplaceAll(a, "\n", "\r\n"), []string{a}, nil},
+		"without a key that got there by mistake":  {a + block("PRIVATE KEY", "canary"), []string{a}, nil},
+		"without what Go cannot read, and says so": {a + strange + b, both, []string{"ControllerConfig machine-config-controller|spec.additionalTrustBundle|certificate 2"}},
+		"nobody, when there is nothing but space":  {" \n", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.clientCA = trusting(test.bundle)
+			facts, told := f.follow(t)
+			if !slices.Equal(facts.TrustedCAs, test.want) {
+				t.Errorf("got %q", facts.TrustedCAs)
+			}
+			expectNotices(t, told, test.notices...)
+		})
+	}
+}
+
+// L-01
+func TestADamagedTrustBundleChangesNoNode(t *testing.T) {
+	a := certificate(t, "a")
+	for name, bundle := range map[string]string{
+		"text":                            "canary",
+		"a key only":                      block("PRIVATE KEY", "canary"),
+		"a certificate that is cut short": a + a[:len(a)/2],
+		"a certificate in bad base64":     a + strings.Replace(a, "M", "?", 3),
+		"PEM of something else":           a + block("CERTIFICATE", "canary"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.clientCA = trusting(bundle)
+			_, err := f.read(t)
+			var fault *Error
+			if !errors.As(err, &fault) || fault.Field != "spec.additionalTrustBundle" || strings.Contains(err.Error(), "canary") {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// L-02
+func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
+	a, b := certificate(t, "a"), certificate(t, "b")
+	t.Run("by host, with the port behind two dots, in both lists", func(t *testing.T) {
+		f := newFixture(t)
+		f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: "registry.example.com..5000", Data: []byte(a)},
+			machineconfigv1.ImageRegistryBundle{File: "Registry.Example.COM", Data: []byte(b)})
+		f.clientCA.Spec.ImageRegistryBundleData = []machineconfigv1.ImageRegistryBundle{{File: "registry.example.com", Data: []byte(a + b)}}
+		facts, told := f.follow(t)
+		expectNotices(t, told)
+		expectRegistries(t, facts.Registries, "registry.example.com CA", "registry.example.com:5000 CA")
+		both := []string{a, b}
+		slices.Sort(both)
+		if hosts := facts.Registries.Hosts; hosts[0].CA != both[0]+both[1] || hosts[1].CA != a {
+			t.Errorf("got %+v", hosts)
+		}
+	})
+	for name, test := range map[string]struct {
+		file, data string
+		notice     string
+		registries []string
+	}{
+		"a port that is none":            {"registry.example.com..x", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"a path":                         {`..\..\system32`, a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"a name that Windows keeps":      {"con.example.com", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"an empty name":                  {"", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"an authority that is none":      {"registry.example.com", "canary", "spec.imageRegistryBundleUserData[0].data", nil},
+		"an authority that is strange":   {"registry.example.com", a + strange, "spec.imageRegistryBundleUserData[0].data", []string{"registry.example.com CA"}},
+		"an authority that is cut short": {"registry.example.com", a[:len(a)/2], "spec.imageRegistryBundleUserData[0].data", nil},
+	} {
+		t.Run(name+" is told and holds up nothing", func(t *testing.T) {
+			f := newFixture(t)
+			f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: test.file, Data: []byte(test.data)})
+			facts, told := f.follow(t)
+			expectNotices(t, told, "ControllerConfig machine-config-controller|"+test.notice)
+			expectRegistries(t, facts.Registries, test.registries...)
+			if strings.Contains(told[0].String(), "canary") {
+				t.Errorf("notice %q repeats content", told[0])
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package clusterconfig
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
+)
+
+const (
+	// reasonSettingNotFollowed is that of the event for each setting of the cluster that Windows nodes do not follow.
+	reasonSettingNotFollowed = "SettingNotFollowed"
+	// eventsAtOnce is how many such events one read of the cluster may lead to. The rest is in the log.
+	eventsAtOnce = 10
+)
+
+// reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment and a line in the
+// log. What is followed again, or is gone, is forgotten.
+func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
+	settingsNotFollowed.Set(float64(len(notices)))
+	present := map[cluster.Notice]bool{}
+	var fresh []cluster.Notice
+	for _, notice := range notices {
+		same := withoutVersion(notice)
+		if !r.toldSettings[same] && !present[same] {
+			fresh = append(fresh, notice)
+		}
+		present[same] = true
+	}
+	if len(fresh) > 0 {
+		if err := r.tellSettings(ctx, fresh); err != nil {
+			return err
+		}
+	}
+	r.toldSettings = present
+	return nil
+}
+
+func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) error {
+	deployment, err := r.deployment(ctx)
+	if err != nil {
+		return err
+	}
+	warn := func(related *corev1.ObjectReference, message string) {
+		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed, "FollowSettings", "%s", shortened(message))
+	}
+	for i, notice := range notices {
+		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field", notice.Field, "why", notice.Message)
+		if i < eventsAtOnce {
+			warn(reference(notice), notice.String())
+		}
+	}
+	if more := len(notices) - eventsAtOnce; more > 0 {
+		warn(&corev1.ObjectReference{Kind: "Deployment", Namespace: deployment.Namespace, Name: deployment.Name},
+			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.", more, deployment.Name))
+	}
+	return nil
+}
+
+// reference is what an event tells of besides the Deployment. Events with the same reference are made one by the library that records them,
+// with the first one's text; so it is as exact as can be.
+func reference(notice cluster.Notice) *corev1.ObjectReference {
+	kind, name, _ := strings.Cut(notice.Object, " ")
+	namespace, short, found := strings.Cut(name, "/")
+	if !found {
+		namespace, short = "", name
+	}
+	return &corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: short, FieldPath: notice.Field, ResourceVersion: notice.ResourceVersion}
+}
+
+// withoutVersion is the notice as it is told: another version of the object that says the same is nothing new.
+func withoutVersion(notice cluster.Notice) cluster.Notice {
+	notice.ResourceVersion = ""
+	return notice
+}

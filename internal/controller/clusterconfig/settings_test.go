@@ -1,0 +1,110 @@
+package clusterconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
+)
+
+// notice is one on a mirror of a set.
+func notice(number int) cluster.Notice {
+	return cluster.Notice{Object: "ImageDigestMirrorSet a", Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", number), Message: "Not followed.", ResourceVersion: "1"}
+}
+
+// follows reports the settings that are not followed and returns the events of it.
+func (r *trial) follows(t *testing.T, notices ...cluster.Notice) []string {
+	t.Helper()
+	if err := r.reportSettings(t.Context(), notices); err != nil {
+		t.Fatal(err)
+	}
+	var recorded []string
+	for len(r.recorder.Events) > 0 {
+		recorded = append(recorded, <-r.recorder.Events)
+	}
+	var metric dto.Metric
+	if err := settingsNotFollowed.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	if got := metric.GetGauge().GetValue(); got != float64(len(notices)) {
+		t.Errorf("the metric is %v, want %d", got, len(notices))
+	}
+	return recorded
+}
+
+// R-014, L-03
+func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
+	const first = "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed."
+	t.Run("each once", func(t *testing.T) {
+		r := newTrial(t)
+		expectEvents(t, r.follows(t))
+		expectEvents(t, r.follows(t, notice(0)), first)
+		expectEvents(t, r.follows(t, notice(0)))
+		expectEvents(t, r.follows(t, notice(1), notice(0)), "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[1]")
+	})
+	t.Run("once when it was said twice", func(t *testing.T) {
+		r := newTrial(t)
+		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0), notice(0)}); err != nil || len(r.recorder.Events) != 1 {
+			t.Errorf("%d events, error %v", len(r.recorder.Events), err)
+		}
+	})
+	t.Run("not again for another version of the object that says the same", func(t *testing.T) {
+		r := newTrial(t)
+		r.follows(t, notice(0))
+		later := notice(0)
+		later.ResourceVersion = "2"
+		expectEvents(t, r.follows(t, later))
+		later.Message = "Not followed either."
+		expectEvents(t, r.follows(t, later), "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed either.")
+	})
+	t.Run("again after it was gone", func(t *testing.T) {
+		r := newTrial(t)
+		r.follows(t, notice(0))
+		expectEvents(t, r.follows(t))
+		expectEvents(t, r.follows(t, notice(0)), first)
+	})
+	t.Run("ten of many, and how many more there are", func(t *testing.T) {
+		r := newTrial(t)
+		r.recorder.Events = make(chan string, 100)
+		var many []cluster.Notice
+		for i := range 2000 {
+			many = append(many, notice(i))
+		}
+		got := r.follows(t, many...)
+		if len(got) != 11 || !strings.Contains(got[10], "1990 more settings") {
+			t.Errorf("%d events: %q", len(got), got)
+		}
+		expectEvents(t, r.follows(t, many...))
+	})
+	t.Run("later when the Deployment cannot be read now", func(t *testing.T) {
+		r := newTrial(t)
+		broken := errors.New("connection refused")
+		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return broken
+		}})
+		if err := r.reportSettings(t.Context(), []cluster.Notice{notice(0)}); !errors.Is(err, broken) {
+			t.Errorf("error is %v", err)
+		}
+		r.live = r.client
+		expectEvents(t, r.follows(t, notice(0)), first)
+	})
+}
+
+func TestAnEventRefersToWhatItIsAbout(t *testing.T) {
+	for object, want := range map[string]corev1.ObjectReference{
+		"ImageTagMirrorSet a":                 {Kind: "ImageTagMirrorSet", Name: "a", FieldPath: "f", ResourceVersion: "7"},
+		"Secret openshift-config/pull-secret": {Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret", FieldPath: "f", ResourceVersion: "7"},
+	} {
+		if got := reference(cluster.Notice{Object: object, Field: "f", ResourceVersion: "7"}); *got != want {
+			t.Errorf("%s is %+v", object, got)
+		}
+	}
+}
