@@ -58,6 +58,7 @@ const (
 	ReasonNameConflict       = "NameConflict"
 	ReasonDuplicateHost      = "DuplicateHost"
 	ReasonHostNameInvalid    = "HostNameInvalid"
+	ReasonCloudNameUnknown   = "CloudNameUnknown" // the cloud's metadata service does not tell the machine's name
 	ReasonCertificateRefused = "CertificateRequestRefused"
 	ReasonCertificateExpired = "CertificateExpired"
 

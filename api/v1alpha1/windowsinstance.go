@@ -136,11 +136,26 @@ type WindowsInstanceStatus struct {
 	// RequestedReboot is a restart that an administrator has asked for and that is under way.
 	// +optional
 	RequestedReboot *RequestedReboot `json:"requestedReboot,omitempty"`
+	// Certificates are those client certificates of the node's services that the operator renews. The kubelet renews its own.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Certificates []CertificateStatus `json:"certificates,omitempty"`
 	// Conditions are Reachable, Supported, Prepared, Installed, Joined, NetworkReady, Ready and UpToDate.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// CertificateStatus is the client certificate of one of the node's services.
+type CertificateStatus struct {
+	// Name is that of the Windows service.
+	Name string `json:"name"`
+	// NotAfter is when the certificate expires.
+	NotAfter metav1.Time `json:"notAfter"`
+	// RenewAt is when the operator replaces it.
+	RenewAt metav1.Time `json:"renewAt"`
 }
 
 // FailedChange is an attempt to change a node in service that failed.

@@ -51,18 +51,18 @@ func parseRequest(data []byte) (request *x509.CertificateRequest, problem string
 
 // Values of a request are cut in messages: who asks chooses them.
 
-func commonName(r *x509.CertificateRequest, nodeName string) string {
-	if r.Subject.CommonName == nodeUser(nodeName) {
+func commonName(r *x509.CertificateRequest, user string) string {
+	if r.Subject.CommonName == user {
 		return ""
 	}
-	return fmt.Sprintf("The request is for %.100q; the node is %q.", r.Subject.CommonName, nodeUser(nodeName))
+	return fmt.Sprintf("The request is for %.100q; it may be for %q only.", r.Subject.CommonName, user)
 }
 
-func organization(r *x509.CertificateRequest) string {
-	if slices.Equal(r.Subject.Organization, []string{nodesOrganization}) {
+func organization(r *x509.CertificateRequest, group string) string {
+	if slices.Equal(r.Subject.Organization, []string{group}) {
 		return ""
 	}
-	return fmt.Sprintf("The request is for the groups %.100q; a node is in %q and nothing else.", r.Subject.Organization, nodesOrganization)
+	return fmt.Sprintf("The request is for the groups %.100q; it may be for %q and nothing else.", r.Subject.Organization, group)
 }
 
 // nothingElse allows one common name and one organization in the subject.
@@ -100,7 +100,7 @@ func keyStrength(r *x509.CertificateRequest) string {
 func noNames(r *x509.CertificateRequest) string {
 	for _, extension := range r.Extensions {
 		if extension.Id.Equal(oidSubjectAlternativeName) {
-			return "The request for a client certificate holds alternative names; a kubelet's has none."
+			return "The request for a client certificate holds alternative names; that of a client has none."
 		}
 	}
 	return ""
@@ -109,7 +109,7 @@ func noNames(r *x509.CertificateRequest) string {
 func noOtherExtensions(r *x509.CertificateRequest) string {
 	for _, extension := range r.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
-			return fmt.Sprintf("The request holds the extension %s, which a kubelet does not ask for.", extension.Id)
+			return fmt.Sprintf("The request holds the extension %s, which none of a node needs.", extension.Id)
 		}
 	}
 	return ""

@@ -7,29 +7,46 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-type clientRequest struct {
-	request  *x509.CertificateRequest
-	nodeName string
+// ClientIdentity is whom a client certificate is for.
+type ClientIdentity struct {
+	// CommonName is the name of the user, and Organization that of its one group.
+	CommonName, Organization string
 }
 
-// clientChecks are what a kubelet's client certificate must be.
+// KubeletIdentity is whom the kubelet of a node speaks for.
+func KubeletIdentity(nodeName string) ClientIdentity {
+	return ClientIdentity{CommonName: nodeUser(nodeName), Organization: nodesOrganization}
+}
+
+type clientRequest struct {
+	request  *x509.CertificateRequest
+	identity ClientIdentity
+}
+
+// clientChecks are what the client certificate of a node's service must be.
 var clientChecks = []check[clientRequest]{
-	{"CommonName", refused, func(r clientRequest) string { return commonName(r.request, r.nodeName) }},
-	{"Organization", refused, func(r clientRequest) string { return organization(r.request) }},
+	{"CommonName", refused, func(r clientRequest) string { return commonName(r.request, r.identity.CommonName) }},
+	{"Organization", refused, func(r clientRequest) string { return organization(r.request, r.identity.Organization) }},
 	{"Subject", refused, func(r clientRequest) string { return nothingElse(r.request) }},
 	{"Key", refused, func(r clientRequest) string { return keyStrength(r.request) }},
 	{"OtherNames", refused, func(r clientRequest) string { return noNames(r.request) }},
 	{"Extensions", refused, func(r clientRequest) string { return noOtherExtensions(r.request) }},
 }
 
-// KubeletClientRequest decides whether the certificate request that came over the pinned connection of a host is exactly the request
-// of the kubelet of that host's node.
-func KubeletClientRequest(requestPEM []byte, nodeName string) Decision {
+// ClientRequest decides whether the certificate request that came over the pinned connection of a host is exactly the request for an identity
+// which the NodeSpec gives that host: this user, this group, a good key, and no names or extensions besides. The identity is never taken from
+// what the host says.
+func ClientRequest(requestPEM []byte, identity ClientIdentity) Decision {
 	request, problem := parseRequest(requestPEM)
 	if problem != "" {
 		return Decision{Check: "Form", Reason: refused, Message: problem}
 	}
-	return decide(clientRequest{request, nodeName}, "The request is that of the kubelet of node "+nodeName+".", clientChecks)
+	return decide(clientRequest{request, identity}, "The request is that of "+identity.CommonName+".", clientChecks)
+}
+
+// KubeletClientRequest is ClientRequest for the kubelet of a node.
+func KubeletClientRequest(requestPEM []byte, nodeName string) Decision {
+	return ClientRequest(requestPEM, KubeletIdentity(nodeName))
 }
 
 // ApproveClientRenewal decides on a kubelet's request to renew its client certificate. It is ours when a known node asks for it with the

@@ -62,8 +62,8 @@ type servingRequest struct {
 var servingChecks = []check[servingRequest]{
 	{"Group", refused, func(r servingRequest) string { return requesterGroup(r.csr) }},
 	{"Usages", refused, func(r servingRequest) string { return usages(r.csr, certificatesv1.UsageServerAuth) }},
-	{"CommonName", refused, func(r servingRequest) string { return commonName(r.request, r.node.Name) }},
-	{"Organization", refused, func(r servingRequest) string { return organization(r.request) }},
+	{"CommonName", refused, func(r servingRequest) string { return commonName(r.request, nodeUser(r.node.Name)) }},
+	{"Organization", refused, func(r servingRequest) string { return organization(r.request, nodesOrganization) }},
 	{"Subject", refused, func(r servingRequest) string { return nothingElse(r.request) }},
 	{"Key", refused, func(r servingRequest) string { return keyStrength(r.request) }},
 	{"Extensions", refused, func(r servingRequest) string { return noOtherExtensions(r.request) }},

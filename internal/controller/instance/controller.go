@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
-// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client-kubelet,verbs=approve
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client-kubelet;kubernetes.io/kube-apiserver-client,verbs=approve
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
@@ -61,9 +61,11 @@ type Reconciler struct {
 	// Gate is asked before a node in service is disturbed.
 	Gate disruption.Gate
 	// Dial tries ports of hosts.
-	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
-	Log   nodespec.LogSettings
-	Debug bool
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Log  nodespec.LogSettings
+	// PauseImage is the image of the container that holds a pod's network; empty for that of the NodeSpec.
+	PauseImage string
+	Debug      bool
 	// Jitter spreads retries: it returns a number in [0,1).
 	Jitter func() float64
 
@@ -119,10 +121,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		obstacle.phase = phase.name
 		obstacle = s.giveUpTurn(ctx, r.countFailure(ctx, s, obstacle))
 		s.obstacle, s.finished = s.aside(obstacle), true
-		return r.whenBlocked(ctx, s)
+		return s.lookAgain(r.whenBlocked(ctx, s)), nil
 	}
 	s.session.attempts, s.session.waiting, s.finished = 0, "", true
-	return ctrl.Result{}, nil
+	return s.lookAgain(ctrl.Result{}), nil
 }
 
 // forget drops what is held in memory for an instance that is gone.
@@ -167,6 +169,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{"settings", r.readSettings},
 		{"remember", r.rememberNode},
 		{"adoptMachine", r.adoptMachineNode},
+		{"renew", r.renewCertificates},
 		{"idle", r.stopIfNothingToDo},
 		{"failed", r.remindFailure},
 		{"replacement", r.awaitReplacement},
@@ -190,11 +193,11 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 }
 
 // whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
-func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) ctrl.Result {
 	o := s.obstacle
 	if o.done {
 		s.session.attempts = 0
-		return ctrl.Result{RequeueAfter: o.after}, nil
+		return ctrl.Result{RequeueAfter: o.after}
 	}
 	if (o.act || !o.waiting) && o.reason != s.before {
 		s.emit(stopped(s.instance, o))
@@ -203,7 +206,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) (ctrl.Result, er
 	if o.waiting {
 		s.session.attempts = 0
 		logger.V(1).Info(o.message)
-		return ctrl.Result{RequeueAfter: o.after}, nil
+		return ctrl.Result{RequeueAfter: o.after}
 	}
 	s.session.attempts++
 	delay := retryDelay(s.session.attempts, r.Jitter())
@@ -212,7 +215,7 @@ func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) (ctrl.Result, er
 		delay = o.after
 	}
 	s.retryAt = r.Clock.Now().Add(delay)
-	return ctrl.Result{RequeueAfter: delay}, nil
+	return ctrl.Result{RequeueAfter: delay}
 }
 
 // Retry delays after a failure: they double from the first to the last, so that a mended host is taken up within a minute and a

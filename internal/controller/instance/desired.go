@@ -30,7 +30,7 @@ func (s *scope) desired(podSubnet string) (nodespec.NodeSpec, error) {
 		},
 		Payload: components(s.Payload, s.cluster.Platform), Agent: payloadFile(agent),
 		OperatorVersion: s.Version, PodSubnet: podSubnet,
-		LogSettings: s.Log, Debug: s.Debug,
+		LogSettings: s.Log, Debug: s.Debug, PauseImage: s.PauseImage,
 	})
 	return spec, explainMissing(err, s.Payload)
 }

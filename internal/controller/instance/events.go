@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // instanceEvent is one Kubernetes event on a WindowsInstance, made by the constructors below and nowhere else.
@@ -58,9 +59,9 @@ func hostRestarted(instance *v1alpha1.WindowsInstance) instanceEvent {
 	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostRestarted", "Reboot", "The host is back with a new boot id."}
 }
 
-func certificateIssued(instance *v1alpha1.WindowsInstance, node string) instanceEvent {
+func certificateIssued(instance *v1alpha1.WindowsInstance, identity nodespec.Identity) instanceEvent {
 	return instanceEvent{instance, nil, corev1.EventTypeNormal, "CertificateIssued", "Sign",
-		"The kubelet's certificate for system:node:" + node + " was signed for the request that came over the pinned connection."}
+		"The certificate of " + identity.Service() + " for " + identity.CommonName + " was signed for the request that came over the pinned connection."}
 }
 
 func nodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {

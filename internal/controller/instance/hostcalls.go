@@ -53,7 +53,7 @@ func complete(name verb.Name, last verb.Line) error {
 		ok = r.Facts != nil
 	case name == verb.Plan:
 		ok = r.Plan != nil
-	case name == verb.Apply, name == verb.Rollback:
+	case name == verb.Apply, name == verb.Rollback, name == verb.Renew:
 		ok = r.Facts != nil && r.Plan != nil
 	}
 	if !ok {

@@ -54,6 +54,10 @@ func (s *scope) nothingToDo(ctx context.Context) *obstacle {
 	if o := cmp.Or(s.leaveGate(ctx), s.takeRetry(ctx)); o != nil {
 		return o
 	}
+	if s.renewal != nil {
+		s.passWhatHeld()
+		return s.renewal
+	}
 	s.passWhatHeld()
 	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+s.Version+" of the operator wants it to be.")
 	s.instance.Status.Version, s.instance.Status.FailedChange = s.Version, nil

@@ -112,7 +112,7 @@ func (r *Reconciler) checkSupport(_ context.Context, s *scope) *obstacle {
 // claimName decides the node's name and makes sure that it belongs to nobody else. The claim is written before it is checked, so that of
 // two instances that claim one name at the same time at least one sees the other.
 func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
-	name, o := s.expectedNodeName()
+	name, o := s.expectedNodeName(ctx)
 	if o != nil {
 		return o
 	}
@@ -150,10 +150,13 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 	}
 }
 
-// expectedNodeName is the lower-case form of the name that the host has or is to be given.
-func (s *scope) expectedNodeName() (string, *obstacle) {
+// expectedNodeName is the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
+func (s *scope) expectedNodeName(ctx context.Context) (string, *obstacle) {
 	if name := s.keptNodeName(); name != "" {
 		return name, nil
+	}
+	if policy.NamedByCloud(s.cluster.Platform) {
+		return s.cloudNodeName(ctx)
 	}
 	hostName := s.instance.Spec.HostName
 	if hostName == "" {

@@ -59,7 +59,7 @@ func specObstacle(err error) *obstacle {
 // undone. A spec that differs from the last only by answers to what it needed is not sent again.
 func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 	facts := s.session.facts
-	if s.session.applied == spec.Digest() && len(s.session.left.Steps) == 0 && spec.Identity.Certificate == "" {
+	if s.session.applied == spec.Digest() && len(s.session.left.Steps) == 0 && !spec.Answers().HasCertificate() {
 		return nil
 	}
 	if arguments := s.continuation(spec); arguments != nil {

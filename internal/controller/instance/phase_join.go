@@ -31,13 +31,15 @@ const (
 	registerLimit = 5 * time.Minute
 )
 
-// join gets the kubelet its certificate and binds the Node that it registers.
+// join gets the node's services their certificates and binds the Node that the kubelet registers.
 func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
 	if slices.Contains(s.session.left.Needs, nodespec.NeedCertificate) {
 		if o := s.tellLostCertificate(ctx); o != nil {
 			return o
 		}
-		if o := s.issueCertificate(ctx); o != nil {
+	}
+	if len(neededCertificates(s.session.left)) > 0 {
+		if o := s.issueCertificates(ctx); o != nil {
 			return o
 		}
 	}
@@ -104,50 +106,90 @@ func lostCertificate(current *plan.CertificateFacts) string {
 	return "The kubelet's certificate for " + current.CommonName + " was valid until " + current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
-// issueCertificate signs the request that came over the pinned connection, and sends the certificate back with the spec.
-func (s *scope) issueCertificate(ctx context.Context) *obstacle {
-	request := []byte(s.session.facts.Identity.Request)
-	decision := policy.KubeletClientRequest(request, s.nodeName())
-	if !decision.Allowed {
-		return &obstacle{
-			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, message: decision.Message,
-			next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
+// neededCertificates are the names of the identities whose certificates a plan needs; empty for the kubelet's.
+func neededCertificates(p plan.Plan) []string {
+	var names []string
+	for _, need := range p.Needs {
+		if name, ok := nodespec.CertificateOf(need); ok {
+			names = append(names, name)
 		}
 	}
-	certificate, err := s.sign(ctx, request)
-	if err != nil {
-		return apiObstacle(v1alpha1.ConditionJoined, "have the kubelet's certificate signed", err)
-	}
-	s.emit(certificateIssued(s.instance, s.nodeName()))
+	return names
+}
+
+// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the spec at once.
+func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 	spec, o := s.spec(ctx)
 	if o != nil {
 		return o
 	}
-	spec.Identity.Certificate = string(certificate)
-	if o := s.apply(ctx, spec); o != nil {
+	answers := spec.Answers()
+	for _, identity := range spec.AllIdentities() {
+		if !slices.Contains(neededCertificates(s.session.left), identity.Name) {
+			continue
+		}
+		certificate, o := s.issue(ctx, identity, s.session.facts)
+		if o != nil {
+			return o
+		}
+		answers.SetCertificate(identity.Name, string(certificate))
+	}
+	if o := s.apply(ctx, spec.With(answers)); o != nil {
 		return o
 	}
-	if slices.Contains(s.session.left.Needs, nodespec.NeedCertificate) {
-		if err := s.deleteRequests(ctx, s); err != nil {
-			return apiObstacle(v1alpha1.ConditionJoined, "delete the certificate request", err)
-		}
-		return &obstacle{
-			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused,
-			message: "The agent did not take the certificate that was signed for its request.",
-			next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
-		}
+	if left := neededCertificates(s.session.left); len(left) > 0 {
+		return s.certificateNotTaken(ctx, left[0])
 	}
 	return nil
 }
 
+// issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else.
+func (s *scope) issue(ctx context.Context, identity nodespec.Identity, facts *plan.Facts) ([]byte, *obstacle) {
+	request := []byte(facts.IdentityOf(identity.Name).Request)
+	decision := policy.ClientRequest(request, policy.ClientIdentity{CommonName: identity.CommonName, Organization: identity.Organization})
+	if !decision.Allowed {
+		return nil, &obstacle{
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, message: decision.Message,
+			next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
+		}
+	}
+	certificate, err := s.sign(ctx, request, signerOf(identity))
+	if err != nil {
+		return nil, apiObstacle(v1alpha1.ConditionJoined, "have the certificate of "+identity.CommonName+" signed", err)
+	}
+	s.emit(certificateIssued(s.instance, identity))
+	return certificate, nil
+}
+
+// signerOf is who signs for an identity: for kubelets the cluster has a signer of its own.
+func signerOf(identity nodespec.Identity) string {
+	if identity.Name == "" {
+		return certificatesv1.KubeAPIServerClientKubeletSignerName
+	}
+	return certificatesv1.KubeAPIServerClientSignerName
+}
+
+// certificateNotTaken is that the agent still needs a certificate which it was sent.
+func (s *scope) certificateNotTaken(ctx context.Context, identity string) *obstacle {
+	if err := s.deleteRequests(ctx, s); err != nil {
+		return apiObstacle(v1alpha1.ConditionJoined, "delete the certificate request", err)
+	}
+	service := nodespec.Identity{Name: identity}.Service()
+	return &obstacle{
+		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused,
+		message: "The agent did not take the certificate that was signed for its request for " + service + ".",
+		next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
+	}
+}
+
 // sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the first one's answer.
-func (s *scope) sign(ctx context.Context, request []byte) ([]byte, error) {
+func (s *scope) sign(ctx context.Context, request []byte, signer string) ([]byte, error) {
 	sum := sha256.Sum256(request)
 	name := "wmco-" + s.nodeName() + "-" + hex.EncodeToString(sum[:6])
 	csr := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: labelOf(s.instance.Name)}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: request, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Request: request, SignerName: signer,
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}

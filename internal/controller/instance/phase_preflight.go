@@ -9,6 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // checkWayToAPIServer stops before anything is changed on a host from which a kubelet could not reach the API server. The host itself has
@@ -39,12 +40,17 @@ func wayToAPIServer(facts *plan.APIServerFacts) *obstacle {
 	}
 }
 
-// factsArguments have the agent try the way to the API server, where it is known.
+// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's name, where that is
+// the node's.
 func (s *scope) factsArguments() []string {
+	var arguments []string
+	if policy.NamedByCloud(s.cluster.Platform) && s.keptNodeName() == "" {
+		arguments = []string{"--platform", s.cluster.Platform}
+	}
 	server, err := url.Parse(s.cluster.APIServerInternalURL)
 	// An IPv6 address is no plain word for the shells of Windows; Windows nodes reach the API server over IPv4.
 	if err != nil || server.Hostname() == "" || strings.Contains(server.Hostname(), ":") {
-		return nil
+		return arguments
 	}
-	return []string{"--api-server", "https://" + net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443"))}
+	return append(arguments, "--api-server", "https://"+net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")))
 }

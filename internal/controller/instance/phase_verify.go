@@ -88,6 +88,7 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
 	}
 	s.settle(ctx)
+	s.noteCertificates(spec)
 	status := &s.instance.Status
 	status.FailedChange = nil
 	status.SpecDigest, status.Version, status.PublicKeyHash = spec.Digest(), r.Version, s.key.Hash()

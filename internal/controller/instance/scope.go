@@ -38,6 +38,8 @@ type scope struct {
 	keyDiffers, onlyKeyDiffers bool
 	// handedOver is true when another instance has the same host, which therefore stays as it is.
 	handedOver bool
+	// renewal is why a certificate that is due could not be renewed; nil when nothing is in the way.
+	renewal *obstacle
 	// finished is true when the phases have come to an end or to an obstacle.
 	finished bool
 	// silent is true when no status is to be written: the object is gone, or the operator ends, or has read nothing yet.

@@ -41,6 +41,8 @@ type session struct {
 	checked bool
 	// advice are the advisory checks that failed then, with what was found.
 	advice []string
+	// renewal is how it stands with certificates that are to be renewed.
+	renewal renewal
 	// attempts counts failures in a row.
 	attempts int
 	// since is when the present wait began, for limits.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -32,22 +33,47 @@ func isSpecUnknown(err error) bool {
 	return errors.As(err, &failure) && failure.Reason == verb.ReasonSpecUnknown
 }
 
-// maxCertificateLength is how long a certificate may be to travel in a command line, in characters of base64. A cluster's own signer makes
-// about 1100.
-const maxCertificateLength = 3000
+// maxCertificateLength is how long certificates may be together to travel in a command line, in characters of base64. A cluster's own signer
+// makes about 1100 for each.
+const maxCertificateLength = 3400
 
 // answerArguments name a spec that the host has and give the answers to its needs; nil when they are too long for a command line.
 func answerArguments(spec nodespec.NodeSpec) []string {
 	arguments := []string{"--digest", "sha256:" + spec.Digest()}
-	if chain := base64.RawURLEncoding.EncodeToString(certificateChain(spec.Identity.Certificate)); len(chain) > maxCertificateLength {
+	certificates := certificateArguments(spec.Answers())
+	if length(certificates) > maxCertificateLength {
 		return nil
-	} else if chain != "" {
-		arguments = append(arguments, "--certificate", chain)
 	}
+	arguments = append(arguments, certificates...)
 	if spec.Network.PodSubnet != "" {
 		arguments = append(arguments, "--pod-subnet", spec.Network.PodSubnet)
 	}
 	return arguments
+}
+
+// certificateArguments are the certificates among the answers.
+func certificateArguments(answers nodespec.Answers) []string {
+	var arguments []string
+	if answers.Certificate != "" {
+		arguments = append(arguments, "--certificate", certificateWord(answers.Certificate))
+	}
+	for _, name := range slices.Sorted(maps.Keys(answers.Certificates)) {
+		arguments = append(arguments, "--identity-certificate", name+":"+certificateWord(answers.Certificates[name]))
+	}
+	return arguments
+}
+
+// certificateWord is a certificate as a word in which no shell finds anything to change.
+func certificateWord(text string) string {
+	return base64.RawURLEncoding.EncodeToString(certificateChain(text))
+}
+
+func length(words []string) int {
+	total := 0
+	for _, word := range words {
+		total += len(word) + 1
+	}
+	return total
 }
 
 // certificateChain is the DER form of the certificates in a PEM text, one after the other.

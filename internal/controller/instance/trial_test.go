@@ -51,6 +51,8 @@ type trial struct {
 	host      *sshHost
 	facts     *nodespec.Cluster
 	dials     int
+	// server is what is dialed in place of host, when it is set.
+	server func(context.Context) (net.Conn, error)
 }
 
 // newTrial has the Secret with a key that the host accepts, and the objects. The cluster is supported.
@@ -82,6 +84,9 @@ func (x *trial) Current() (nodespec.Cluster, error) { return *x.facts, nil }
 
 func (x *trial) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	x.dials++
+	if x.server != nil {
+		return x.server(ctx)
+	}
 	return x.host.dial(ctx, network)
 }
 
@@ -224,6 +229,7 @@ func wholePayload(t *testing.T) *payload.Payload {
 		payload.ComponentAgent: {"wicd.exe"}, "containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
 		"kube-proxy": {"kube-proxy.exe"}, "kube-log-runner": {"kube-log-runner.exe"}, "hybrid-overlay-node": {"hybrid-overlay-node.exe"},
 		"cni": {"win-overlay.exe", "host-local.exe", "win-bridge.exe"}, "windows_exporter": {"windows_exporter.exe"}, "csi-proxy": {"csi-proxy.exe"},
+		"ecr-credential-provider": {"ecr-credential-provider.exe"}, "azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
 	} {
 		source := payload.Source{Component: payload.Component{Name: component, Version: "v1", Source: "example.org/" + component + "@v1"}}
 		for _, program := range programs {

@@ -1,0 +1,220 @@
+package instance
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// agentHost is a simulated host on which the real agent runs.
+type agentHost struct {
+	t       *testing.T
+	machine *fake.Machine
+	address atomic.Value // string: where it listens now
+	off     bool
+}
+
+// withAgent puts a host with the real agent in the place of the trial's.
+func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
+	x.t.Helper()
+	h := &agentHost{t: x.t}
+	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program, Network: everywhere{}}
+	packer, err := payload.NewPacker(x.Payload, x.t.TempDir())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.Packer = packer
+	for _, each := range change {
+		each(&options)
+	}
+	h.machine = fake.New(options)
+	server := winhost.New(winhost.Options{
+		Machine: h.machine, Rand: rand.Reader, AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {x.key.Signer().PublicKey()}},
+		Listen: func(ctx context.Context) (net.Listener, error) {
+			listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+			if err == nil {
+				h.address.Store(listener.Addr().String())
+			}
+			return listener, err
+		},
+	})
+	if err := errors.Join(h.machine.Boot(x.t.Context()), server.Start(x.t.Context())); err != nil {
+		x.t.Fatal(err)
+	}
+	x.server = func(ctx context.Context) (net.Conn, error) {
+		if h.off {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}
+		address, _ := h.address.Load().(string)
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	x.t.Cleanup(func() {
+		x.Hosts.CloseAll()
+		server.Stop()
+		h.machine.Close()
+	})
+	return h
+}
+
+// everywhere is a network in which every name resolves and every address answers.
+type everywhere struct{}
+
+func (everywhere) LookupHost(context.Context, string) ([]string, error) {
+	return []string{"10.0.0.2"}, nil
+}
+
+func (everywhere) DialContext(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	return here, there.Close()
+}
+
+// program is what an executable of the trial's payload does: the agent is itself, others idle.
+func (x *trial) program(content []byte) (fake.Program, error) {
+	if string(content) != "wicd.exe" {
+		return func(ctx context.Context, _ *fake.Process) int { <-ctx.Done(); return 0 }, nil
+	}
+	return func(ctx context.Context, p *fake.Process) int {
+		return agent.Main(ctx, agent.Process{
+			Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: p.Stdout, Stderr: p.Stderr, Clock: x.clock, Rand: rand.Reader,
+		})
+	}, nil
+}
+
+// commands are the command lines that were run, in order.
+func (h *agentHost) commands() []string {
+	var lines []string
+	for _, entry := range h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
+		lines = append(lines, entry.Detail)
+	}
+	return lines
+}
+
+// execs are the verbs of these.
+func (h *agentHost) execs() []string {
+	var verbs []string
+	for _, line := range h.commands() {
+		if words := strings.Fields(line); len(words) > 1 {
+			verbs = append(verbs, words[1])
+		}
+	}
+	return verbs
+}
+
+// logins is the number of SSH connections.
+func (h *agentHost) logins() int {
+	return len(h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindLogin }))
+}
+
+// has puts a spec on the host as an earlier apply has left it.
+func (h *agentHost) has(spec nodespec.NodeSpec) {
+	h.t.Helper()
+	data, err := spec.Encode()
+	if err == nil {
+		err = errors.Join(h.machine.Drive().MkdirAll(nodespec.AgentRoot), h.machine.Drive().WriteFile(nodespec.SpecPath, data))
+	}
+	for _, identity := range spec.Identities {
+		err = errors.Join(err, h.machine.Drive().MkdirAll(identity.Directory))
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// certificate is the one in use of an identity; nil when there is none.
+func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
+	h.t.Helper()
+	data, err := h.machine.Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
+	if err != nil {
+		return nil
+	}
+	block, _ := pem.Decode(data)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return certificate
+}
+
+// signs makes the API server sign what is approved, for so long, as the cluster's signers do. It returns what was signed, by signer.
+func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest {
+	x.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true, BasicConstraintsValid: true}
+	signed := map[string][]*x509.CertificateRequest{}
+	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		csr := action.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
+		if action.GetSubresource() != "approval" || !approved(csr) || len(csr.Status.Certificate) > 0 {
+			return false, nil, nil
+		}
+		block, _ := pem.Decode(csr.Spec.Request)
+		request, err := x509.ParseCertificateRequest(block.Bytes)
+		if err != nil {
+			return true, nil, err
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(x.clock.Now().UnixNano()), Subject: request.Subject,
+			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(life), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+		data, err := x509.CreateCertificate(rand.Reader, template, authority, request.PublicKey, key)
+		if err != nil {
+			return true, nil, err
+		}
+		csr.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
+		signed[csr.Spec.SignerName] = append(signed[csr.Spec.SignerName], request)
+		return false, nil, nil
+	})
+	return signed
+}
+
+// onAzure makes the trial's cluster one whose nodes have cloud-node-manager with its own certificate, and gives the instance a node there. The
+// certificate was issued at noon for so long.
+func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
+	x.t.Helper()
+	x.facts.Platform = "Azure"
+	x.asNode(ofMachine(), x.key.Hash())
+	s := x.newScope(x.instance())
+	s.cluster = *x.facts
+	spec, err := s.desired("10.132.0.0/24")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	i := slices.IndexFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == "cloud-node-manager" })
+	if i < 0 {
+		x.t.Fatalf("on Azure a node has the identities %+v", spec.Identities)
+	}
+	h := x.withAgent()
+	h.has(spec)
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
+		status.HostKey = nil // that of this host is pinned at the first contact
+		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus("cloud-node-manager", noon, noon.Add(life))}
+	})
+	return h, spec.Identities[i]
+}

@@ -1,0 +1,149 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+)
+
+const cloudName = "ip-10-0-128-7.ec2.internal"
+
+func toldByAWS(o *fake.Options) { o.Metadata = map[string]string{"AWS": cloudName} }
+
+// listed is the instance of a host in windows-instances.
+func listed() *v1alpha1.WindowsInstance {
+	instance := ofMachine()
+	instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}
+	return instance
+}
+
+// create stores the instance with its status.
+func (x *trial) create(instance *v1alpha1.WindowsInstance) {
+	x.t.Helper()
+	stored := instance.DeepCopy()
+	if err := x.Client.Create(x.t.Context(), stored); err != nil {
+		x.t.Fatal(err)
+	}
+	stored.Status = instance.Status
+	if err := x.Client.Status().Update(x.t.Context(), stored); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// settled reconciles until the way to the host stands still, at most so often.
+func (x *trial) settled() *v1alpha1.WindowsInstance {
+	x.t.Helper()
+	instance, _ := x.reconcile()
+	for range 10 {
+		if instance.Status.NodeRef != nil && instance.Status.NodeRef.Confirmed && instance.Status.Summary != v1alpha1.ReasonInProgress {
+			break
+		}
+		instance, _ = x.reconcile()
+	}
+	return instance
+}
+
+//
+func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
+	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": ofMachine(), "of windows-instances": listed()} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t, instance)
+			h := x.withAgent(toldByAWS)
+			got := x.settled()
+			if ref := got.Status.NodeRef; ref == nil || ref.Name != cloudName || !ref.Confirmed {
+				t.Fatalf("it has %+v: %s", ref, got.Status.Summary)
+			}
+			if got.Status.Host.Name != "EC2AMAZ-1" || slices.ContainsFunc(h.execs(), func(verb string) bool { return verb == "remove" }) {
+				t.Errorf("the computer is named %s", got.Status.Host.Name)
+			}
+		})
+	}
+}
+
+//
+func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
+	x := newTrial(t, listed())
+	h := x.withAgent()
+	for range 3 {
+		instance, after := x.reconcile()
+		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonCloudNameUnknown)
+		if !strings.Contains(condition.Message, "metadata service of AWS") || !strings.Contains(instance.Status.NextAction, "169.254.169.254") {
+			t.Errorf("it says %q, %q", condition.Message, instance.Status.NextAction)
+		}
+		if instance.Status.NodeRef != nil || after == 0 {
+			t.Errorf("it claims %+v; the next look is after %s", instance.Status.NodeRef, after)
+		}
+		x.clock.Step(after)
+	}
+	if got := slices.Compact(h.execs()); !slices.Equal(got, []string{"facts"}) {
+		t.Errorf("run were %q", got)
+	}
+	if len(h.execs()) != 3 {
+		t.Errorf("it was asked %d times in 3 attempts", len(h.execs()))
+	}
+}
+
+//
+func TestAHostThatTakesTheNameOfAnothersMachineGetsNoCertificate(t *testing.T) {
+	x := newTrial(t, ofMachine(), &machinev1beta1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid"},
+		Status: machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: "10.0.128.9"}, {Type: corev1.NodeInternalDNS, Address: "ip-10-0-128-9.ec2.internal"},
+		}},
+	})
+	h := x.withAgent(toldByAWS)
+	instance, _ := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	if !strings.Contains(condition.Message, cloudName) || !strings.Contains(condition.Message, "ip-10-0-128-9.ec2.internal") {
+		t.Errorf("it says %q", condition.Message)
+	}
+	if instance.Status.NodeRef != nil || !slices.Equal(h.execs(), []string{"facts"}) {
+		t.Errorf("it claims %+v; run were %q", instance.Status.NodeRef, h.execs())
+	}
+}
+
+// An earlier version has named nodes on AWS after their computers. Under another name they would be second nodes.
+func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
+	for name, metadata := range map[string]map[string]string{"the cloud gives the machine another": {"AWS": cloudName}, "the cloud does not say": nil} {
+		t.Run(name, func(t *testing.T) {
+			instance := listed()
+			instance.Status.NodeRef = &v1alpha1.NodeReference{Name: "ec2amaz-1", UID: "node-uid", Confirmed: true}
+			node := readyNode("abc")
+			node.Name = "ec2amaz-1"
+			x := newTrial(t, node)
+			x.create(instance)
+			h := x.withAgent(func(o *fake.Options) { o.Metadata = metadata })
+			got := x.settled()
+			if ref := got.Status.NodeRef; ref == nil || ref.Name != "ec2amaz-1" || ref.UID != "node-uid" {
+				t.Errorf("it has %+v", ref)
+			}
+			if !slices.Contains(h.execs(), "apply") && !slices.Contains(h.execs(), "plan") {
+				t.Errorf("it is not gone on with: %q, %s", h.execs(), got.Status.Summary)
+			}
+		})
+	}
+}
+
+// Operators before version 12 had nodes on AWS named by their private DNS names. R-146
+func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
+	node := olderNode()
+	node.Name = cloudName
+	node.Labels[v1alpha1.LabelBYOH] = "true"
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}} // where the host was reached
+	x := newTrial(t, listed(), node)
+	x.withAgent(toldByAWS)
+	instance := x.settled()
+	if ref := instance.Status.NodeRef; ref == nil || ref.Name != cloudName || ref.UID != string(node.UID) || !ref.Confirmed {
+		t.Errorf("it has %+v: %s", ref, instance.Status.Summary)
+	}
+	if bound := x.nodeNamed(cloudName).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
+		t.Errorf("the Node is that of %q", bound)
+	}
+}

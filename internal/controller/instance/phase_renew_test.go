@@ -1,0 +1,216 @@
+package instance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+const month = 30 * 24 * time.Hour
+
+// The operator sleeps until it is time, for half a year, and is restarted in between. R-131
+func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
+	x := newTrial(t)
+	h, identity := x.onAzure(month)
+	gate := openGate()
+	gate.shut(v1alpha1.ReasonOutsideWindow) // no disturbance is allowed all the time
+	x.Gate = gate
+	signed := x.signs(month)
+	version := x.node().ResourceVersion
+	end := noon.Add(6 * month)
+	renewals := 0
+	for range 100 {
+		if !x.clock.Now().Before(end) {
+			break
+		}
+		before := x.instance().Status.Certificates[0]
+		instance, after := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		now := instance.Status.Certificates[0]
+		if now.NotAfter != before.NotAfter {
+			renewals++
+			got := h.certificate(identity)
+			if got == nil || !got.NotAfter.Equal(now.NotAfter.Time) || got.Subject.CommonName != identity.CommonName || !x.clock.Now().Before(before.NotAfter.Time) {
+				t.Fatalf("renewal %d at %s of what was good until %s: the host has %+v", renewals, x.clock.Now(), before.NotAfter, got)
+			}
+			if renewals == 3 { // another operator takes over
+				x.sessions = sessions{}
+			}
+		}
+		if after <= 0 || after > month {
+			t.Fatalf("the next look is after %s", after)
+		}
+		x.clock.Step(after)
+	}
+	if x.clock.Now().Before(end) || renewals < 7 || renewals > 8 {
+		t.Errorf("%d renewals in 6 months of certificates of one month", renewals)
+	}
+	if h.logins() != renewals {
+		t.Errorf("%d connections for %d renewals", h.logins(), renewals)
+	}
+	if each := len(h.execs()) / renewals; each > 3 {
+		t.Errorf("%d processes were started for each: %q", each, h.execs()[:each])
+	}
+	if len(gate.asked) > 0 || x.node().ResourceVersion != version {
+		t.Errorf("the gate was asked: %v; the Node was changed: %t", gate.asked, x.node().ResourceVersion != version)
+	}
+	if len(signed) != 1 || len(signed[certificatesv1.KubeAPIServerClientSignerName]) != renewals {
+		t.Errorf("signed were %d by %d signers", len(signed[certificatesv1.KubeAPIServerClientSignerName]), len(signed))
+	}
+}
+
+func TestBetweenRenewalsNothingIsDone(t *testing.T) {
+	x := newTrial(t)
+	h, _ := x.onAzure(month)
+	x.clock.Step(month / 2)
+	instance, after := x.reconcile()
+	if due := instance.Status.Certificates[0].RenewAt.Sub(x.clock.Now()); after != due {
+		t.Errorf("the next look is after %s, and the renewal is due after %s", after, due)
+	}
+	version := instance.ResourceVersion
+	for range 3 {
+		x.clock.Step(time.Hour)
+		instance, _ = x.reconcile()
+	}
+	if h.logins() > 0 || instance.ResourceVersion != version {
+		t.Errorf("%d connections; written: %t", h.logins(), instance.ResourceVersion != version)
+	}
+}
+
+func TestAHostThatIsOffWhenItsCertificateIsDue(t *testing.T) {
+	t.Run("is asked again, and its node stays what it is meanwhile", func(t *testing.T) {
+		x := newTrial(t)
+		h, identity := x.onAzure(month)
+		x.signs(month)
+		h.off = true
+		x.clock.Step(month * 9 / 10)
+		dials := x.dials
+		for range 5 {
+			instance, after := x.reconcile()
+			condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+			expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+			if !strings.Contains(condition.Message, "cloud-node-manager") || !strings.Contains(condition.Message, ", good until 2") {
+				t.Errorf("it says %q", condition.Message)
+			}
+			if after <= 0 || after > lastRetryDelay {
+				t.Fatalf("the next attempt is after %s", after)
+			}
+			x.reconcile() // something else has happened: that is no reason to try again
+			x.clock.Step(after)
+		}
+		if got := x.dials - dials; got != 5 {
+			t.Errorf("%d attempts", got)
+		}
+		h.off = false
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		if got := h.certificate(identity); got == nil || !x.clock.Now().Before(got.NotAfter) {
+			t.Errorf("it has %+v", got)
+		}
+		if instance.Status.Summary != v1alpha1.ReasonReady {
+			t.Errorf("summary %s", instance.Status.Summary)
+		}
+	})
+	t.Run("gets it when it is back, also long after it has expired", func(t *testing.T) {
+		x := newTrial(t)
+		h, identity := x.onAzure(month)
+		x.signs(month)
+		x.clock.Step(3 * month)
+		instance, _ := x.reconcile()
+		if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(instance.Status.Certificates[0].NotAfter.Time) || !x.clock.Now().Before(got.NotAfter) {
+			t.Errorf("it has %+v", got)
+		}
+	})
+	t.Run("is not asked while its node does not work: what brings that back brings the certificate", func(t *testing.T) {
+		x := newTrial(t)
+		h, _ := x.onAzure(month)
+		x.clock.Step(month)
+		x.breakNode()
+		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
+		h.off = true
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonUnreachable))
+		if x.dials > 1 {
+			t.Errorf("%d attempts in one pass", x.dials)
+		}
+	})
+}
+
+func TestARenewalDoesNotWaitForAChange(t *testing.T) {
+	t.Run("that the gate does not let through", func(t *testing.T) {
+		x := newTrial(t)
+		h, identity := x.onAzure(month)
+		gate := openGate()
+		gate.shut(v1alpha1.ReasonPolicyPaused)
+		x.Gate = gate
+		x.signs(month)
+		x.facts.Kubelet.ClusterDomain = "other.local"
+		x.clock.Step(month * 9 / 10)
+		x.changeNode(wantReboot) // known to disturb
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonPolicyPaused)
+		if h.certificate(identity) == nil {
+			t.Error("the certificate was not renewed")
+		}
+	})
+	t.Run("that comes by the Machine's replacement", func(t *testing.T) {
+		x := newTrial(t)
+		h, identity := x.onAzure(month)
+		x.signs(month)
+		x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeReplace })
+		x.Version = "2.0.0"
+		x.facts.Kubelet.ClusterDomain = "other.local"
+		x.clock.Step(month * 9 / 10)
+		instance, _ := x.reconcile()
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonAwaitsReplacement)
+		if h.certificate(identity) == nil {
+			t.Error("the certificate was not renewed")
+		}
+	})
+}
+
+func TestAPausedInstanceKeepsItsCertificate(t *testing.T) {
+	x := newTrial(t)
+	h, _ := x.onAzure(month)
+	x.clock.Step(month)
+	x.change(x.instance(), func(i *v1alpha1.WindowsInstance) { i.Spec.Paused = true })
+	if _, after := x.reconcile(); h.logins() > 0 || after != 0 {
+		t.Errorf("%d connections, the next look after %s", h.logins(), after)
+	}
+}
+
+// A host that asks for more than its own gets nothing signed. R-132
+func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
+	x := newTrial(t)
+	h, identity := x.onAzure(month)
+	signed := x.signs(month)
+	s := x.newScope(x.instance())
+	s.cluster = *x.facts
+	spec, err := s.desired("10.132.0.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Identities = slices.Clone(spec.Identities)
+	for i := range spec.Identities {
+		spec.Identities[i].CommonName = "system:cloud-node-manager:another" // the host has changed its own spec
+	}
+	h.has(spec)
+	x.clock.Step(month * 9 / 10)
+	instance, _ := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonCertificateRefused)
+	if !strings.Contains(condition.Message, "system:cloud-node-manager:another") || len(signed) > 0 || h.certificate(identity) != nil {
+		t.Errorf("signed %v; it says %q", signed, condition.Message)
+	}
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(requests.Items) > 0 {
+		t.Errorf("%d requests were made (%v)", len(requests.Items), err)
+	}
+}

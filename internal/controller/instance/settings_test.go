@@ -1,0 +1,248 @@
+package instance
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+const trialSubnet = "10.132.0.0/24"
+
+// working is a program of a node that works, by the command line of its process.
+func working(ctx context.Context, p *fake.Process) int {
+	line := strings.ToLower(p.Path + " " + strings.Join(p.Args, " "))
+	var err error
+	switch {
+	case strings.Contains(line, `\containerd.exe`):
+		err = p.ServeRuntime("npipe://./pipe/containerd-containerd", func() host.RuntimeStatus {
+			return host.RuntimeStatus{Name: "containerd", Version: "v2", Ready: true}
+		})
+	case strings.Contains(line, `\kubelet.exe`):
+		err = p.ServeLocal(10248, http.HandlerFunc(well))
+	case strings.Contains(line, `\kube-proxy.exe`):
+		err = p.ServeLocal(10256, http.HandlerFunc(well))
+	case strings.Contains(line, `\windows_exporter.exe`):
+		err = p.ServeLocal(9182, http.HandlerFunc(well))
+	case strings.Contains(line, `\hybrid-overlay-node.exe`):
+		_ = p.CreateNetwork(host.HNSNetwork{Name: "OVNKubernetesHybridOverlayNetwork", Type: "Overlay", Subnet: trialSubnet}) // it may be there
+	}
+	if err != nil {
+		return 1
+	}
+	<-ctx.Done()
+	return 0
+}
+
+func well(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }
+
+// until lets time pass for the host and reconciles until the instance is as wanted.
+func (x *trial) until(what string, wanted func(*v1alpha1.WindowsInstance) bool) *v1alpha1.WindowsInstance {
+	x.t.Helper()
+	var instance *v1alpha1.WindowsInstance
+	for range 60 {
+		var after time.Duration
+		if instance, after = x.reconcile(); wanted(instance) {
+			return instance
+		}
+		x.clock.Step(min(after, time.Minute))
+	}
+	x.t.Fatalf("%s does not come: %s (%s), %v", what, instance.Status.Summary, instance.Status.NextAction, instance.Status.Conditions)
+	return nil
+}
+
+func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
+	return func(i *v1alpha1.WindowsInstance) bool { return i.Status.Summary == reason }
+}
+
+// nodeInService is a trial whose host was configured by the operator itself, through the agent, and is a Ready node.
+func nodeInService(t *testing.T, platform string) (*trial, *agentHost, *trialGate) {
+	t.Helper()
+	x := newTrial(t, listed())
+	x.facts.Platform = platform
+	gate := openGate()
+	x.Gate = gate
+	x.signs(month)
+	h := x.withAgent(func(o *fake.Options) {
+		o.Name, o.Features = machine, map[string]host.FeatureState{nodespec.FeatureContainers: host.FeatureEnabled}
+		idling := o.Programs
+		o.Programs = func(content []byte) (fake.Program, error) {
+			if string(content) != "wicd.exe" {
+				return working, nil
+			}
+			return idling(content)
+		}
+	})
+	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))
+	node := readyNode("")
+	node.Annotations = map[string]string{v1alpha1.AnnotationPodSubnet: trialSubnet}
+	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}
+	if err := x.Client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	x.until("a Ready node", summarized(v1alpha1.ReasonReady))
+	gate.asked, gate.held, gate.released = nil, nil, nil
+	x.told()
+	return x, h, gate
+}
+
+// selfSigned is the certificate of an authority in PEM.
+func selfSigned(t *testing.T, name string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: noon, NotAfter: noon.Add(10 * 12 * month), IsCA: true, BasicConstraintsValid: true,
+	}
+	data, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
+}
+
+// environmentOf is that of a service on the host.
+func (h *agentHost) environmentOf(service string) []string {
+	h.t.Helper()
+	found, ok := h.machine.Service(service)
+	if !ok {
+		h.t.Fatalf("there is no service %s", service)
+	}
+	return found.Environment
+}
+
+// R-107
+func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
+	x, h, gate := nodeInService(t, "None")
+	gate.shut(v1alpha1.ReasonOutsideWindow)
+	authority := selfSigned(t, "Example CA")
+	roots := len(h.machine.TrustedRoots())
+	x.facts.TrustedCAs = []string{authority}
+	instance := x.until("the change", func(i *v1alpha1.WindowsInstance) bool {
+		return i.Status.Summary == v1alpha1.ReasonReady && len(h.machine.TrustedRoots()) == roots+1
+	})
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if len(gate.asked) > 0 || x.node().Spec.Unschedulable || slices.ContainsFunc(x.told(), func(e string) bool { return strings.Contains(e, "Drain") }) {
+		t.Errorf("the gate was asked: %v", gate.asked)
+	}
+	x.facts.TrustedCAs = nil
+	x.until("the change back", func(i *v1alpha1.WindowsInstance) bool {
+		return i.Status.Summary == v1alpha1.ReasonReady && len(h.machine.TrustedRoots()) == roots
+	})
+	if len(gate.asked) > 0 {
+		t.Errorf("the gate was asked: %v", gate.asked)
+	}
+}
+
+func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
+	x, h, gate := nodeInService(t, "None")
+	const secret = "proxy-canary"
+	gate.shut(v1alpha1.ReasonBudgetSpent)
+	x.facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret("http://user:" + secret + "@proxy.example.com:3128"), NoProxy: ".cluster.local"}
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if got := h.environmentOf("containerd"); len(got) > 0 || x.node().Spec.Unschedulable {
+		t.Fatalf("it did not wait: %d variables, unschedulable %t", len(got), x.node().Spec.Unschedulable)
+	}
+	gate.closed = false
+	instance = x.until("the change", summarized(v1alpha1.ReasonReady))
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if got := strings.Join(h.environmentOf("containerd"), " "); !strings.Contains(got, secret) || !strings.Contains(got, "NO_PROXY=") {
+		t.Error("containerd has no proxy")
+	}
+	told := x.told()
+	if !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "Drain") }) || !slices.Equal(gate.released, []string{machine}) {
+		t.Errorf("the node was not drained, or keeps its turn: %v, %q", gate.released, told)
+	}
+	if x.node().Spec.Unschedulable {
+		t.Error("the node takes no pods any more")
+	}
+	if slices.ContainsFunc(h.commands(), func(command string) bool { return strings.Contains(command, secret) }) {
+		t.Error("a command line holds the proxy's password")
+	}
+	// Nothing that people see tells the password.
+	encoded, err := json.Marshal(x.instance())
+	if err != nil || strings.Contains(string(encoded)+strings.Join(told, "\n"), secret) {
+		t.Errorf("the status or an event holds the proxy's password (%v)", err)
+	}
+}
+
+// Over SFTP folders are made as Windows makes them: open for all users to read.
+func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
+	_, h, _ := nodeInService(t, "None")
+	asked, sent := -1, -1
+	for i, entry := range h.machine.Journal().Entries(func(fake.Entry) bool { return true }) {
+		switch {
+		case asked < 0 && entry.Kind == winhost.KindCommand && strings.Contains(entry.Detail, " facts"):
+			asked = i
+		case sent < 0 && strings.Contains(strings.ToLower(entry.Detail), `inbox\spec-`):
+			sent = i
+		}
+	}
+	if asked < 0 || sent < asked {
+		t.Errorf("the spec was entry %d, the facts entry %d", sent, asked)
+	}
+	for _, folder := range []string{nodespec.AgentRoot, nodespec.InboxRoot} {
+		if info, err := h.machine.Drive().Stat(folder); err != nil || info.Access != host.AccessAdministrators {
+			t.Errorf("%s may be used by %s (%v)", folder, info.Access, err)
+		}
+	}
+}
+
+// R-131
+func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
+	_, plain, _ := nodeInService(t, "None")
+	x, h, _ := nodeInService(t, "Azure")
+	if h.logins() != plain.logins() || len(h.execs()) != len(plain.execs()) || h.logins() > 2 || len(h.execs()) > 8 {
+		t.Errorf("%d connections, %d processes (%q); without another identity %d and %d", h.logins(), len(h.execs()), h.execs(), plain.logins(), len(plain.execs()))
+	}
+	requests, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{LabelSelector: labelInstance + "=" + machine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signers := map[string]bool{}
+	for _, request := range requests.Items {
+		signers[request.Spec.SignerName] = true
+	}
+	if len(requests.Items) != 2 || !signers[certificatesv1.KubeAPIServerClientSignerName] || !signers[certificatesv1.KubeAPIServerClientKubeletSignerName] {
+		t.Errorf("%d requests, to %v", len(requests.Items), signers)
+	}
+	status := x.instance().Status
+	if len(status.Certificates) != 1 || status.Certificates[0].Name != "cloud-node-manager" || !status.Certificates[0].RenewAt.After(x.clock.Now()) {
+		t.Errorf("to be renewed are %+v", status.Certificates)
+	}
+	if service, there := h.machine.Service("cloud-node-manager"); !there || service.State != host.ServiceRunning {
+		t.Errorf("the service: %t, %s", there, service.State)
+	}
+	// With the node go the requests that were made for it.
+	if err := x.deleteRequests(t.Context(), x.newScope(x.instance())); err != nil {
+		t.Fatal(err)
+	}
+	if requests, err = x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{}); err != nil || len(requests.Items) > 0 {
+		t.Errorf("%d requests are left (%v)", len(requests.Items), err)
+	}
+}

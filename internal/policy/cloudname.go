@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Platforms whose nodes have the name by which the cloud knows the machine: their cloud controller finds a node's machine by it, and takes
+// a Node away for which it finds none. On AWS that is the private DNS name, on GCP the name of the instance.
+const (
+	PlatformAWS = "AWS"
+	PlatformGCP = "GCP"
+)
+
+// NamedByCloud tells whether the nodes of a platform have the names by which the cloud knows their machines, and not their host names.
+func NamedByCloud(platform string) bool { return platform == PlatformAWS || platform == PlatformGCP }
+
+// CloudName is what the metadata service has told a host, and what it is judged by.
+type CloudName struct {
+	Platform string
+	// Name is the answer; Error says why there is none.
+	Name, Error string
+	// Addresses are those of the host's Machine; none for a host that has no Machine, or whose Machine has none yet.
+	Addresses []corev1.NodeAddress
+}
+
+// CloudNodeName is the node name of a host that the cloud has named. The host itself hands the answer on and could lie; that the name is
+// free, or the host's own, NameClaim decides.
+//
+// Where the Machine API knows the machine's names, the answer must be one of them. Both have it from the same source: the Machine API asks
+// the cloud's API, the host its metadata service. On AWS the Machine's names (InternalDNS and Hostname) are the instance's private DNS name
+// and its host part under each domain of the VPC's DHCP options; on GCP they are the instance's name, bare and with zone and project. A
+// host that says otherwise is not that of the Machine, or lies, and gets no certificate. A Machine without such addresses proves nothing
+// either way.
+func CloudNodeName(told CloudName) (name string, decision Decision) {
+	name = strings.ToLower(told.Name)
+	decision = decide(told, "The cloud knows the machine as "+name+".", []check[CloudName]{
+		{"CloudNameTold", v1alpha1.ReasonCloudNameUnknown, func(c CloudName) string {
+			switch {
+			case c.Error != "":
+				return fmt.Sprintf("The metadata service of %s does not tell the host the machine's name, which is to be the node's: %s.",
+					c.Platform, strings.TrimSuffix(c.Error, "."))
+			case c.Name == "":
+				return fmt.Sprintf("The metadata service of %s was not asked for the machine's name, which is to be the node's.", c.Platform)
+			}
+			return ""
+		}},
+		{"CloudNameForm", v1alpha1.ReasonCloudNameUnknown, cloudNameForm},
+		{"CloudNameOfMachine", v1alpha1.ReasonNameConflict, otherCloudName},
+	})
+	if !decision.Allowed {
+		return "", decision
+	}
+	return name, decision
+}
+
+// cloudNameForm wants what a Node can be named, and its label kubernetes.io/hostname be.
+func cloudNameForm(c CloudName) string {
+	name := strings.ToLower(c.Name)
+	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The metadata service of %s tells the host that the machine is named %.100q. That cannot be a node name: it must be made of "+
+		"letters, digits, '-' and '.', with at most %d characters.", c.Platform, c.Name, validation.LabelValueMaxLength)
+}
+
+func otherCloudName(c CloudName) string {
+	var names []string
+	for _, address := range c.Addresses {
+		if address.Type == corev1.NodeInternalDNS || address.Type == corev1.NodeHostName {
+			names = append(names, strings.ToLower(address.Address))
+		}
+	}
+	if len(names) == 0 || slices.Contains(names, strings.ToLower(c.Name)) {
+		return ""
+	}
+	return fmt.Sprintf("The host says that the cloud knows its machine as %.100q, and the names of its Machine are %q. No certificate is issued for a "+
+		"name that is not the Machine's.", c.Name, slices.Compact(names))
+}
+
+// KeepsName tells whether a host on a platform whose machines the cloud names keeps the node name that it has been granted. registered tells
+// whether there is a Node of that name, and hostName is the computer's name.
+//
+// A node is never disturbed because the metadata service does not answer. And a Node that has the computer's name was configured before nodes
+// had the cloud's: it stays what it is, for under another name it would be a second node. Any other difference means that the machine has
+// got another name, like a host elsewhere that was renamed.
+func KeepsName(claimed string, registered bool, hostName string, told CloudName) bool {
+	if told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed) {
+		return true
+	}
+	return registered && strings.EqualFold(hostName, claimed)
+}

@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+//
+func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
+	addresses := func(names ...string) []corev1.NodeAddress {
+		list := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}}
+		for _, name := range names {
+			list = append(list, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: name})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		told          CloudName
+		want          string
+		check, reason string
+	}{
+		"on AWS by its private DNS name": {told: CloudName{Platform: "AWS", Name: "ip-10-0-128-7.us-east-2.compute.internal"}, want: "ip-10-0-128-7.us-east-2.compute.internal"},
+		"on GCP by the instance's name":  {told: CloudName{Platform: "GCP", Name: "winworker-x2k4f"}, want: "winworker-x2k4f"},
+		"in small letters":               {told: CloudName{Platform: "AWS", Name: "IP-10-0-128-7.EC2.internal"}, want: "ip-10-0-128-7.ec2.internal"},
+		"which its Machine confirms": {
+			told: CloudName{Platform: "AWS", Name: "ip-10-0-128-7.ec2.internal", Addresses: addresses("ip-10-0-128-7.ec2.internal")}, want: "ip-10-0-128-7.ec2.internal",
+		},
+		"also under a domain of the VPC's own": {
+			told: CloudName{Platform: "AWS", Name: "ip-10-0-128-7.corp.example", Addresses: addresses("ip-10-0-128-7.ec2.internal", "ip-10-0-128-7.corp.example")},
+			want: "ip-10-0-128-7.corp.example",
+		},
+		"also bare, where the Machine knows longer names besides": {
+			told: CloudName{Platform: "GCP", Name: "winworker-x2k4f", Addresses: addresses("winworker-x2k4f.zone.c.project.internal", "winworker-x2k4f")}, want: "winworker-x2k4f",
+		},
+		"also when its Machine has no names yet": {told: CloudName{Platform: "GCP", Name: "winworker-x2k4f", Addresses: addresses()}, want: "winworker-x2k4f"},
+		"but not by what the cloud did not say":  {told: CloudName{Platform: "AWS", Error: "it answers 401"}, check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by nothing":                         {told: CloudName{Platform: "AWS"}, check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by two names":                       {told: CloudName{Platform: "AWS", Name: "a.example b.example"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by a page of HTML":                  {told: CloudName{Platform: "AWS", Name: "<html>"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by what no label can hold":          {told: CloudName{Platform: "AWS", Name: strings.Repeat("a", 60) + ".ec2"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by one that its Machine has not": {
+			told:  CloudName{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal", Addresses: addresses("ip-10-0-128-7.ec2.internal")},
+			check: "CloudNameOfMachine", reason: v1alpha1.ReasonNameConflict,
+		},
+		"nor by a part of the Machine's name": {
+			told:  CloudName{Platform: "GCP", Name: "winworker", Addresses: addresses("winworker-x2k4f")},
+			check: "CloudNameOfMachine", reason: v1alpha1.ReasonNameConflict,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, decision := CloudNodeName(c.told)
+			if got != c.want || decision.Allowed != (c.want != "") || decision.Check != c.check || decision.Reason != c.reason {
+				t.Errorf("%q %+v", got, decision)
+			}
+			if !decision.Allowed && decision.Message == "" {
+				t.Error("nothing is said")
+			}
+		})
+	}
+}
+
+func TestWhoseNodesTheCloudNames(t *testing.T) {
+	for platform, want := range map[string]bool{"AWS": true, "GCP": true, "Azure": false, "VSphere": false, "Nutanix": false, "None": false, "": false} {
+		if NamedByCloud(platform) != want {
+			t.Errorf("%q: %t", platform, !want)
+		}
+	}
+}
+
+func TestANodeKeepsItsName(t *testing.T) {
+	const host, cloud = "ec2amaz-1", "ip-10-0-128-7.ec2.internal"
+	for name, c := range map[string]struct {
+		claimed    string
+		registered bool
+		told       CloudName
+		want       bool
+	}{
+		"that the cloud gives it":                        {cloud, true, CloudName{Name: cloud}, true},
+		"whatever the case of letters":                   {cloud, true, CloudName{Name: strings.ToUpper(cloud)}, true},
+		"while the metadata service does not answer":     {cloud, true, CloudName{Error: "no route"}, true},
+		"while nobody has asked":                         {cloud, false, CloudName{}, true},
+		"that an earlier version has given it":           {host, true, CloudName{Name: cloud}, true},
+		"but not a claim to it that nobody has acted on": {host, false, CloudName{Name: cloud}, false},
+		"but not when the cloud has renamed the machine": {"ip-10-0-0-1.ec2.internal", true, CloudName{Name: cloud}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := KeepsName(c.claimed, c.registered, host, c.told); got != c.want {
+				t.Error(got)
+			}
+		})
+	}
+}
