@@ -10,6 +10,7 @@ import (
 	"strings"
 	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
+	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -65,6 +66,21 @@ func newCommand() *cobra.Command {
 	return command
 }
 
+// pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an operator's images.
+const pauseImageVariable = "RELATED_IMAGE_WINDOWS_PAUSE"
+
+// pauseImage is empty where none was set: nodes have the usual one then.
+func pauseImage() (string, error) {
+	image := os.Getenv(pauseImageVariable)
+	if image == "" {
+		return "", nil
+	}
+	if _, err := reference.ParseNormalizedNamed(image); err != nil {
+		return "", fmt.Errorf("the environment variable %s is %q: it must be an image, such as registry.example.com/pause:3.10: %w", pauseImageVariable, image, err)
+	}
+	return image, nil
+}
+
 // complete reads what comes from the environment.
 func complete(c *operator.Config) error {
 	c.Namespace = os.Getenv("WATCH_NAMESPACE")
@@ -75,6 +91,9 @@ func complete(c *operator.Config) error {
 	var err error
 	c.Log, err = nodespec.ParseLogSettings(os.Getenv("SERVICES_LOG_FILE_SIZE"), os.Getenv("SERVICES_LOG_FILE_AGE"), os.Getenv("SERVICES_LOG_FLUSH_INTERVAL"))
 	if err != nil {
+		return err
+	}
+	if c.PauseImage, err = pauseImage(); err != nil {
 		return err
 	}
 	if c.RESTConfig, err = config.GetConfig(); err != nil {

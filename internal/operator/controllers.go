@@ -52,7 +52,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
 		Namespace: c.Namespace, Version: c.Version, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
-		Gate: gate, Log: c.Log, Debug: c.Debug, Jitter: rand.Float64,
+		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{
 		Gate: gate, Conditions: conditions, ServerVersion: versionOf(clientset.Discovery().RESTClient()), Clock: c.Clock,

@@ -34,7 +34,9 @@ type Config struct {
 	OperatorCondition string
 	Debug             bool
 	Log               nodespec.LogSettings
-	Logger            logr.Logger
+	// PauseImage is the image that holds a pod's namespaces on Windows nodes; empty for the usual one.
+	PauseImage string
+	Logger     logr.Logger
 	// SkipNameValidation allows a second operator in one process, as tests need it.
 	SkipNameValidation bool
 }
