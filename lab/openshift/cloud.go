@@ -12,7 +12,8 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// initialize does for a new node what the platform's cloud controller does: it sets the provider ID and takes away the taint.
+// initialize does for a new node what the platform's cloud controller does: it sets the provider ID and takes away the taint. On Azure that
+// is done by cloud-node-manager on the node itself, which Linux nodes of the lab do not have.
 func (s *standIns) initialize(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {
@@ -20,6 +21,9 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	}
 	isUninitialized := func(t corev1.Taint) bool { return t.Key == uninitializedTaint }
 	if !slices.ContainsFunc(node.Spec.Taints, isUninitialized) || !hasCloud(s.Platform) {
+		return nil
+	}
+	if s.Platform == "Azure" && node.Labels[corev1.LabelOSStable] == "windows" {
 		return nil
 	}
 	id := node.Spec.ProviderID
@@ -33,7 +37,7 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 		}
 	}
 	if id == "" {
-		id = providerID(s.Platform, name)
+		id = ProviderID(s.Platform, name)
 	}
 	node = node.DeepCopy()
 	node.Spec.ProviderID = id
@@ -49,8 +53,8 @@ func hasCloud(platform string) bool {
 	return slices.Contains([]string{"AWS", "Azure", "GCP", "Nutanix", "VSphere"}, platform)
 }
 
-// providerID has the form of each cloud's.
-func providerID(platform, name string) string {
+// ProviderID is the one of a virtual machine that has no Machine. It has the form of each cloud's.
+func ProviderID(platform, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	uuid := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 	switch platform {

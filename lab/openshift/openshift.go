@@ -1,5 +1,6 @@
 // Package openshift stands in for the parts of an OpenShift cluster that a Windows node meets, and that are no part of Kubernetes'
-// control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, and the Linux nodes.
+// control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the operators that bring the cluster's
+// settings to nodes, the service CA, and the Linux nodes.
 package openshift
 
 import (
@@ -29,6 +30,8 @@ type Options struct {
 	ControlPlaneNodes, WorkerNodes int
 	// LinuxAddress gives the address of the n-th Linux node, from 0. Default: 10.0.0.10 and on.
 	LinuxAddress func(n int) string
+	// ServiceCA makes serving certificates for Services that ask for one.
+	ServiceCA bool
 	// Clock is for the leases of the Linux nodes. Default: the real one.
 	Clock clock.WithTicker
 	// Log gets what is done. Default: nothing is logged.
@@ -63,7 +66,19 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if result := factory.WaitForCacheSyncWithContext(ctx); result.Err != nil {
 		return nil // ctx is done
 	}
-	return s.run(ctx, append(controllers, approvers...))
+	settings, err := s.followSettings(ctx)
+	if err != nil {
+		return fmt.Errorf("start the stand-ins of OpenShift: %w", err)
+	}
+	controllers = append(append(controllers, approvers...), settings)
+	if s.ServiceCA {
+		serving, err := s.serveServices(ctx)
+		if err != nil {
+			return fmt.Errorf("start the stand-ins of OpenShift: %w", err)
+		}
+		controllers = append(controllers, serving)
+	}
+	return s.run(ctx, controllers)
 }
 
 type standIns struct {

@@ -234,11 +234,19 @@ func TestCloudController(t *testing.T) {
 		return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitializedTaint })
 	}
 	t.Run("on a cloud a new node gets its provider ID and loses its taint", func(t *testing.T) {
-		f := start(t, Options{Platform: "Azure"})
-		f.node("win-azure", "windows", taint)
-		node := f.awaitNode("it is initialized", "win-azure", initialized)
+		f := start(t, Options{Platform: "GCP"})
+		f.node("win-gcp", "windows", taint)
+		node := f.awaitNode("it is initialized", "win-gcp", initialized)
 		if node.Spec.ProviderID == "" {
 			t.Error("it has no provider ID")
+		}
+	})
+	t.Run("on Azure a Windows node is left to its own cloud-node-manager", func(t *testing.T) {
+		f := start(t, Options{Platform: "Azure"})
+		f.node("win-azure", "windows", taint)
+		node := f.awaitNode("the overlay has seen it", "win-azure", func(n *corev1.Node) bool { return n.Annotations[subnetAnnotation] != "" })
+		if initialized(node) {
+			t.Error("the taint is gone")
 		}
 	})
 	t.Run("a node with a Machine's address gets the Machine's provider ID, whatever its name", func(t *testing.T) {
@@ -273,7 +281,7 @@ func TestLinuxNodes(t *testing.T) {
 
 func TestProviderID(t *testing.T) {
 	for platform, length := range map[string]int{"AWS": len("aws:///us-east-1a/i-0123456789abcdef0"), "VSphere": len("vsphere://") + 36, "Nutanix": len("nutanix://") + 36} {
-		if got := providerID(platform, "win"); len(got) != length {
+		if got := ProviderID(platform, "win"); len(got) != length {
 			t.Errorf("%s: %s", platform, got)
 		}
 	}

@@ -16,12 +16,12 @@ type serviceChange struct {
 	running bool
 }
 
-// hostKey is how a host is counted: as the Machine's, or by its own name.
+// hostKey is how a host is counted: as the Machine's, or by the name of its node.
 func hostKey(h *Host) string {
 	if machine := h.MachineName(); machine != "" {
 		return kindMachine + "/" + machine
 	}
-	return strings.ToLower(h.Options.Name)
+	return h.NodeName()
 }
 
 // nodeServices are those without which a node runs no pods.

@@ -64,7 +64,7 @@ func (r *Rig) emptyCluster() error {
 	}
 	errs = append(errs, r.Client.DeleteAllOf(ctx, &certificatesv1.CertificateSigningRequest{}))
 	for _, h := range r.Hosts() {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Options.Name}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.NodeName()}}
 		errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, node)))
 	}
 	return errors.Join(errs...)

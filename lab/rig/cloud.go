@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/windows-machine-config/wmco/lab/machineapi"
+	"github.com/windows-machine-config/wmco/lab/openshift"
 )
 
 // VMOptions are how the virtual machines of the lab's cloud behave. The zero value takes no time for anything.
@@ -118,6 +119,18 @@ func (c *cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachin
 		status.Addresses = v.addresses()
 	}
 	return status, true, nil
+}
+
+// providerID is what a machine learns of itself from the platform: the virtual machine's at the address, else that of one without Machine.
+func (r *Rig) providerID(name, address string) string {
+	r.cloud.mu.Lock()
+	defer r.cloud.mu.Unlock()
+	for _, v := range r.cloud.vms {
+		if v.address == address && !v.deleted {
+			return v.spec.ProviderID
+		}
+	}
+	return openshift.ProviderID(r.platform, name)
 }
 
 // Delete implements machineapi.Cloud.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,10 @@ type HostOptions struct {
 	// Services and Features are what was there before; see fake.Options.
 	Services []host.ServiceConfig
 	Features map[string]host.FeatureState
+	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name of the address on
+	// AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
+	CloudName  string
+	NoMetadata bool
 	// RebootDuration and BootDelay are how long a reboot takes, and then the SSH server's start.
 	RebootDuration, BootDelay time.Duration
 	// Link is the line that SSH connections to this host go over. Default: Options.Link.
@@ -78,6 +83,9 @@ func (h *Host) Entry() (address, value string) {
 	return cmp.Or(h.Options.DNSName, h.Options.Address), "username=" + h.Options.Username
 }
 
+// NodeName is what the host's Node is called, unless its Node had another name before.
+func (h *Host) NodeName() string { return strings.ToLower(cmp.Or(h.Options.CloudName, h.Options.Name)) }
+
 // kubeletPKI is where the kubelet's certificate store is: it needs real files.
 const kubeletPKI = `C:\var\lib\kubelet\pki`
 
@@ -95,6 +103,7 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	options = options.withDefaults(len(r.hosts) + 1)
+	options.CloudName = cmp.Or(options.CloudName, cloudName(r.platform, options.Name, options.Address))
 	for _, other := range r.hosts {
 		if other.Options.Name == options.Name || other.Options.Address == options.Address {
 			return nil, fmt.Errorf("add host %s at %s: there is host %s at %s", options.Name, options.Address, other.Options.Name, other.Options.Address)
@@ -114,14 +123,21 @@ func (h *Host) at() string {
 
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
-	machine := fake.New(fake.Options{
+	created := fake.Options{
 		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
 		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)
 		},
-	})
+	}
+	if options.CloudName != "" {
+		created.Routes = []string{metadataRoute} // The agents of the clouds' images make it.
+		if !options.NoMetadata {
+			created.Metadata = map[string]string{r.platform: options.CloudName}
+		}
+	}
+	machine := fake.New(created)
 	files := r.filesOf(h)
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return fmt.Errorf("make the directory of host %s: %w", options.Name, err)
@@ -155,6 +171,9 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 }
 
 const sshPort = 22
+
+// metadataRoute is the way to the metadata service of clouds.
+const metadataRoute = "169.254.169.254/32"
 
 // MoveHost restarts a host with another address, as a new DHCP lease may. Its DNS name, if it has one, follows.
 func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {

@@ -93,6 +93,17 @@ func internalDNS(platform, machine, address string) string {
 	return ""
 }
 
+// cloudName is the name by which the platform's metadata service knows a virtual machine; "" where nobody is asked for it.
+func cloudName(platform, machine, address string) string {
+	switch platform {
+	case platformAWS:
+		return internalDNS(platform, machine, address)
+	case platformGCP:
+		return machine
+	}
+	return ""
+}
+
 // MachineDNSName is the name of an address in the DNS of a platform whose names follow from addresses; "" for others.
 func MachineDNSName(platform, address string) string {
 	if platform != platformAWS {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -148,12 +149,16 @@ func setImage(platform string, value map[string]any, image string) error {
 // Scale sets the replicas of a MachineSet as kubectl scale does.
 func (r *Rig) Scale(ctx context.Context, machineSet string, replicas int32) error {
 	set := &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}
-	scale := &autoscalingv1.Scale{}
-	if err := r.Client.SubResource("scale").Get(ctx, set, scale); err != nil {
-		return fmt.Errorf("scale MachineSet %s: %w", machineSet, err)
-	}
-	scale.Spec.Replicas = replicas
-	if err := r.Client.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale)); err != nil {
+	// The controllers write to it at the same time.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		scale := &autoscalingv1.Scale{}
+		if err := r.Client.SubResource("scale").Get(ctx, set, scale); err != nil {
+			return err
+		}
+		scale.Spec.Replicas = replicas
+		return r.Client.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale))
+	})
+	if err != nil {
 		return fmt.Errorf("scale MachineSet %s: %w", machineSet, err)
 	}
 	return nil

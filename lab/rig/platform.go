@@ -12,6 +12,8 @@ import (
 type PlatformWindows struct {
 	// ComputerName is what the platform calls the new Windows, and Username the administrator of its image.
 	ComputerName, Username string
+	// CloudName is the name by which the platform's metadata service knows it; "" where nobody asks for that.
+	CloudName string
 	// Addresses are those that the platform tells of the virtual machine.
 	Addresses []corev1.NodeAddress
 	// ImageKeys are the keys that the image's SSH server accepts: none where they come with the user data.
@@ -28,6 +30,7 @@ func (r *Rig) PlatformWindows(spec machineapi.VirtualMachine, address string) (P
 	}
 	w := PlatformWindows{
 		ComputerName: computerName(spec), Username: machineUser(spec.Platform),
+		CloudName: cloudName(spec.Platform, spec.MachineName, address),
 		Addresses: (&vm{spec: spec, address: address}).addresses(),
 	}
 	if imageHoldsKey(spec.Platform) {

@@ -19,6 +19,8 @@ import (
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1 "github.com/openshift/api/machine/v1beta1"
+	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -57,6 +59,8 @@ type Options struct {
 	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with Machines. The cluster
 	// has its MachineSet of Linux workers then.
 	MachineAPI bool
+	// ServiceCA makes serving certificates for Services that ask for one.
+	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
 	VM VMOptions
 	// Clock is that of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
@@ -173,7 +177,8 @@ func (r *Rig) startCluster(ctx context.Context) (err error) {
 
 func (r *Rig) makeClients(context.Context) (err error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme), configv1.Install(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme), configv1.Install(scheme),
+		operatorv1.Install(scheme), machineconfigv1.Install(scheme)); err != nil {
 		return err
 	}
 	config := rest.CopyConfig(r.Config)
@@ -191,7 +196,7 @@ func (r *Rig) makeClients(context.Context) (err error) {
 
 // startStandIns starts what an OpenShift cluster does besides Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
-	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes}
+	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes, ServiceCA: r.options.ServiceCA}
 	if r.options.MachineAPI {
 		options.ControlPlaneNodes = 0 // Their Machines bring them.
 	}

@@ -76,7 +76,8 @@ func (v *vm) liveWindows(ctx context.Context) error {
 	h := &Host{Options: HostOptions{
 		Name: computerName(v.spec), Address: v.address, Username: machineUser(v.spec.Platform), System: &system,
 		RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay,
-		DNSName: internalDNS(v.spec.Platform, v.spec.MachineName, v.address),
+		DNSName:   internalDNS(v.spec.Platform, v.spec.MachineName, v.address),
+		CloudName: cloudName(v.spec.Platform, v.spec.MachineName, v.address),
 	}, vm: v}
 	h.guest = newGuest(ctx, v, h)
 	h.address.Store(v.address)

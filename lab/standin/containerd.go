@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -62,9 +63,23 @@ func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Execu
 		return fail(p, `level=fatal msg="containerd: failed to get listener for main endpoint: %v"`, err)
 	}
 	fmt.Fprintf(p.Stderr, "level=info msg=\"containerd successfully booted\" version=%s\r\n", e.Version)
+	noteProxy(p)
 	code := idle(ctx)
 	fmt.Fprint(p.Stderr, "level=info msg=\"stopped\"\r\n")
 	return code
+}
+
+// noteProxy says through which proxy images are pulled: Go's HTTP client takes it from the environment once, so it is that of the start.
+func noteProxy(p *node.Process) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
+		value := p.Environ[name]
+		if proxy, err := url.Parse(value); err == nil && proxy.User != nil {
+			value = proxy.Redacted()
+		}
+		if value != "" {
+			fmt.Fprintf(p.Stderr, "level=info msg=\"images are pulled with %s=%s\"\r\n", name, value)
+		}
+	}
 }
 
 func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error) {
@@ -77,7 +92,7 @@ func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error
 	if err := toml.Unmarshal(data, &config); err != nil {
 		return config, fmt.Errorf("failed to load TOML: %s: %w", path, err)
 	}
-	if config.Version < 2 || config.Version > 3 {
+	if config.Version < 2 || config.Version > 4 {
 		return config, fmt.Errorf("failed to load TOML: %s: unsupported config version %d", path, config.Version)
 	}
 	return config, nil

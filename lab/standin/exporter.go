@@ -24,7 +24,8 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 	flags.SetOutput(io.Discard)
 	address := flags.String("web.listen-address", ":9182", "")
 	collectors := flags.String("collectors.enabled", "cpu,logical_disk,memory,net,os,service,system", "")
-	for _, name := range strings.Fields("config.file web.config.file log.level log.format log.file process.priority process.memory-limit telemetry.max-requests") {
+	webConfig := flags.String("web.config.file", "", "")
+	for _, name := range strings.Fields("config.file log.level log.format log.file process.priority process.memory-limit telemetry.max-requests") {
 		flags.String(name, "", "")
 	}
 	for _, name := range []string{"web.disable-exporter-metrics", "debug.enabled", "config.file.insecure-skip-verify"} {
@@ -52,13 +53,18 @@ func (t *table) exporter(ctx context.Context, p *node.Process, e payload.Executa
 		}
 	})
 	handler.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) })
-	if err := p.Machine.ServeLocal(port, handler); err != nil {
+	serving, err := loadWebConfig(p.Machine, *webConfig)
+	if err != nil {
+		return fail(p, "windows_exporter: %v", err)
+	}
+	if err := p.Machine.ServeLocal(port, serving.only(handler)); err != nil {
 		return fail(p, "windows_exporter: %v", err)
 	}
 	listener, err := p.Machine.Listen(port)
 	if err != nil {
 		return fail(p, "windows_exporter: %v", err)
 	}
+	listener = serving.listener(listener)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); ctx.Err() == nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/lab/payload"
@@ -39,9 +40,13 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	config := flags.String("k8s-kubeconfig", "", "")
 	logPath := flags.String("logfile", "", "")
 	service := flags.Bool("windows-service", false, "")
-	for _, name := range strings.Fields(`bootstrap-kubeconfig cert-dir cert-duration cluster-subnets hybrid-overlay-cluster-subnets
-		hybrid-overlay-vxlan-port k8s-apiserver k8s-cacert k8s-token logfile-maxage logfile-maxbackups logfile-maxsize loglevel nodeIP
-		no-hostsubnet-nodes`) {
+	identity := &ovnIdentity{p: p, dial: t.Dial}
+	flags.StringVar(&identity.bootstrap, "bootstrap-kubeconfig", "", "")
+	flags.StringVar(&identity.directory, "cert-dir", "", "")
+	flags.DurationVar(&identity.life, "cert-duration", 24*time.Hour, "")
+	mtu := flags.Int("mtu", 1400, "")
+	for _, name := range strings.Fields(`cluster-subnets hybrid-overlay-cluster-subnets hybrid-overlay-vxlan-port k8s-apiserver k8s-cacert
+		k8s-token logfile-maxage logfile-maxbackups logfile-maxsize loglevel nodeIP no-hostsubnet-nodes k8s-service-cidrs`) {
 		flags.String(name, "", "")
 	}
 	flags.Bool("enable-hybrid-overlay", false, "")
@@ -57,10 +62,14 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	if *node == "" {
 		return fail(p, "missing node name; use the 'node' flag to provide one")
 	}
-	restConfig, err := kubeconfig.Load(p.Machine, *config, t.Dial)
+	if *mtu < 576 || *mtu > 65535 {
+		return fail(p, "invalid MTU %d", *mtu)
+	}
+	restConfig, stop, err := t.overlayIdentity(ctx, p, *config, *node, identity)
 	if err != nil {
 		return fail(p, "%v", err)
 	}
+	defer stop()
 	restConfig.UserAgent = "hybrid-overlay-node/" + e.Version + " lab stand-in"
 	client, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
@@ -69,6 +78,19 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	o := overlay{t: t, p: p, client: client, node: *node}
 	o.run(ctx)
 	return 0
+}
+
+// overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the kubeconfig.
+func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string, id *ovnIdentity) (*rest.Config, func(), error) {
+	if id.bootstrap == "" {
+		loaded, err := kubeconfig.Load(p.Machine, config, t.Dial)
+		return loaded, func() {}, err
+	}
+	if id.directory == "" {
+		return nil, nil, errors.New("cert-dir must be set together with bootstrap-kubeconfig")
+	}
+	id.node = name
+	return id.start(ctx)
 }
 
 type overlay struct {
@@ -84,12 +106,7 @@ func (o *overlay) run(ctx context.Context) {
 		if err := o.follow(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(o.p.Stderr, "E %v\r\n", err)
 		}
-		timer := o.t.Clock.NewTimer(watchRetry)
-		select {
-		case <-ctx.Done():
-		case <-timer.C():
-		}
-		timer.Stop()
+		o.t.pause(ctx, watchRetry)
 	}
 }
 
@@ -142,7 +159,7 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	}
 	// The real one announces the address of the network's gateway, which other nodes send to.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, gatewayAnnotation, gatewayMAC(o.p.Machine))
-	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("annotate node %s: %w", o.node, err)
 	}

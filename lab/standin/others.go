@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/windows-machine-config/wmco/lab/payload"
-	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
@@ -30,33 +29,6 @@ func (t *table) csiProxy(ctx context.Context, p *node.Process, _ payload.Executa
 	}
 	if !serviceFlag(p, *service) {
 		return fail(p, "csi-proxy runs as a service without -windows-service")
-	}
-	return idle(ctx)
-}
-
-// cloudNodeManager runs with a kubeconfig that can be used; what it would do on Azure is done by the lab's cloud controller. R-088
-func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, _ payload.Executable) int {
-	flags := flag.NewFlagSet("azure-cloud-node-manager", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	service := flags.Bool("windows-service", false, "")
-	node := flags.String("node-name", "", "")
-	config := flags.String("kubeconfig", "", "")
-	flags.Bool("wait-routes", false, "")
-	flags.Bool("use-instance-metadata", true, "")
-	for _, name := range strings.Fields("v vmodule cloud-config node-status-update-frequency master") {
-		flags.String(name, "", "")
-	}
-	if err := flags.Parse(p.Args); err != nil {
-		return fail(p, "cloud-node-manager: %v", err)
-	}
-	if !serviceFlag(p, *service) {
-		return fail(p, "cloud-node-manager runs as a service without --windows-service")
-	}
-	if *node == "" {
-		return fail(p, "cloud-node-manager: node name is not set")
-	}
-	if _, err := kubeconfig.Load(p.Machine, *config, t.Dial); err != nil {
-		return fail(p, "cloud-node-manager: %v", err)
 	}
 	return idle(ctx)
 }

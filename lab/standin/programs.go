@@ -32,6 +32,9 @@ type Options struct {
 	AgentVersion string
 	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Default: a second.
 	PodStopTime time.Duration
+	// ProviderID is what a virtual machine is known by to its cloud, by its name and address, as the cloud's metadata service tells it.
+	// Default: one of Azure's form with the name.
+	ProviderID func(name, address string) string
 	// Separate means that the processes of a machine share no memory, as on a real one.
 	Separate bool
 }
@@ -56,6 +59,9 @@ func Run(ctx context.Context, options Options, p *node.Process, e payload.Execut
 func newTable(options Options) *table {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
+	}
+	if options.ProviderID == nil {
+		options.ProviderID = azureProviderID
 	}
 	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{}, runtimes: map[any]*containerRuntime{}}
 	t.programs = map[string]program{

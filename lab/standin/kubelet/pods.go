@@ -72,7 +72,7 @@ func (t *podTable) update(ctx context.Context, pod *corev1.Pod, gone bool) {
 		if gone {
 			return
 		}
-		w = &podWorker{news: make(chan struct{}, 1), started: t.k.Clock.Now()}
+		w = &podWorker{pod: pod, news: make(chan struct{}, 1), started: t.k.Clock.Now()} // Its work begins at once.
 		t.workers[pod.UID] = w
 		t.group.Go(func() {
 			t.work(ctx, w)

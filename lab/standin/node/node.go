@@ -17,6 +17,7 @@ type Process struct {
 	Path           string   // of the executable
 	Args           []string // without the executable
 	Service        bool     // it runs as a service
+	Environ        map[string]string
 	Stdout, Stderr io.Writer
 	Host           host.Host
 	Machine        Machine

@@ -1,0 +1,158 @@
+package standin
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
+)
+
+// uninitializedTaint is on nodes that no cloud controller has looked at.
+const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// cloudNodeManager initializes its node with the rights of its own identity. R-088
+func (t *table) cloudNodeManager(ctx context.Context, p *node.Process, e payload.Executable) int {
+	flags := flag.NewFlagSet("azure-cloud-node-manager", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	service := flags.Bool("windows-service", false, "")
+	node := flags.String("node-name", "", "")
+	config := flags.String("kubeconfig", "", "")
+	flags.Bool("wait-routes", false, "")
+	flags.Bool("use-instance-metadata", true, "")
+	for _, name := range strings.Fields("v vmodule cloud-config node-status-update-frequency master") {
+		flags.String(name, "", "")
+	}
+	if err := flags.Parse(p.Args); err != nil {
+		return fail(p, "cloud-node-manager: %v", err)
+	}
+	if !serviceFlag(p, *service) {
+		return fail(p, "cloud-node-manager runs as a service without --windows-service")
+	}
+	if *node == "" {
+		return fail(p, "cloud-node-manager: node name is not set")
+	}
+	m := cloudNode{t: t, p: p, node: *node, kubeconfig: *config, version: e.Version}
+	if _, err := m.client(); err != nil {
+		return fail(p, "cloud-node-manager: %v", err)
+	}
+	for ctx.Err() == nil {
+		if err := m.follow(ctx); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(p.Stderr, "E %v\r\n", err)
+		}
+		t.pause(ctx, watchRetry)
+	}
+	return 0
+}
+
+// pause waits; it ends early with ctx.
+func (t *table) pause(ctx context.Context, d time.Duration) {
+	timer := t.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// cloudNode is what cloud-node-manager knows.
+type cloudNode struct {
+	t                         *table
+	p                         *node.Process
+	node, kubeconfig, version string
+}
+
+// client is made with the certificate that is on the drive now, as client-go sees a certificate that was renewed.
+func (m *cloudNode) client() (kubernetes.Interface, error) {
+	config, err := kubeconfig.Load(m.p.Machine, m.kubeconfig, m.t.Dial)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "azure-cloud-node-manager/" + m.version + " lab stand-in"
+	return kubernetes.NewForConfig(config)
+}
+
+// follow watches the node until the watch ends.
+func (m *cloudNode) follow(ctx context.Context) error {
+	client, err := m.client()
+	if err != nil {
+		return err
+	}
+	selector := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", m.node).String()}
+	list, err := client.CoreV1().Nodes().List(ctx, selector)
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range list.Items {
+		if err := m.initialize(ctx, client, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	selector.ResourceVersion = list.ResourceVersion
+	watch, err := client.CoreV1().Nodes().Watch(ctx, selector)
+	if err != nil {
+		return fmt.Errorf("watch nodes: %w", err)
+	}
+	defer watch.Stop()
+	for event := range watch.ResultChan() {
+		if node, ok := event.Object.(*corev1.Node); ok {
+			if err := m.initialize(ctx, client, node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// initialize sets what the cloud knows of the node, and takes the taint away.
+// Source: pkg/nodemanager/nodemanager.go of cloud-provider-azure, initializeNode and updateNodeAddress.
+func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface, seen *corev1.Node) error {
+	isUninitialized := func(t corev1.Taint) bool { return t.Key == uninitializedTaint }
+	if !slices.ContainsFunc(seen.Spec.Taints, isUninitialized) {
+		return nil
+	}
+	address := ""
+	if addresses := m.p.Machine.Addresses(); len(addresses) > 0 {
+		address = addresses[0]
+	}
+	patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`, address, m.node)
+	_, err := client.CoreV1().Nodes().Patch(ctx, m.node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("set the addresses of node %s: %w", m.node, err)
+	}
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := client.CoreV1().Nodes().Get(ctx, m.node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if node.Spec.ProviderID == "" {
+			node.Spec.ProviderID = m.t.ProviderID(m.node, address)
+		}
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isUninitialized)
+		_, err = client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("initialize node %s: %w", m.node, err)
+	}
+	fmt.Fprintf(m.p.Stderr, "I Successfully initialized node %s with cloud provider\r\n", m.node)
+	return nil
+}
+
+// azureProviderID is the ID of a virtual machine of which the lab's cloud tells nothing.
+func azureProviderID(name, _ string) string {
+	return "azure:///subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/lab-rg/providers/Microsoft.Compute/virtualMachines/" + name
+}

@@ -1,0 +1,84 @@
+package standin
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+)
+
+// servingPair is a certificate for a name, signed by itself, and its key.
+func servingPair(t *testing.T, name string) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := keyutil.MarshalPrivateKeyToPEM(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(encoded)
+}
+
+// R-087
+func TestTheExporterServesTheCertificateThatIsOnTheDrive(t *testing.T) {
+	h := newHost(t, "win", Options{})
+	rule := host.FirewallRule{Name: "exporter", DisplayName: "exporter", Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true}
+	if err := h.Host().Firewall.SetRule(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string) {
+		certificate, key := servingPair(t, name)
+		h.write(`C:\k\tls.crt`, certificate)
+		h.write(`C:\k\tls.key`, key)
+	}
+	serves := func(name string) {
+		t.Helper()
+		err := h.until(func(ctx context.Context) (bool, error) {
+			dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // Whose it is, is what is looked at.
+			conn, err := dialer.DialContext(ctx, "tcp", h.address(9182))
+			if err != nil {
+				return false, nil
+			}
+			defer conn.Close()
+			secure, ok := conn.(*tls.Conn)
+			return ok && secure.ConnectionState().PeerCertificates[0].Subject.CommonName == name, nil
+		})
+		if err != nil {
+			t.Fatalf("the certificate of %s: %v", name, err)
+		}
+	}
+	h.write(`C:\k\web.yaml`, "tls_server_config:\n  cert_file: tls.crt\n  key_file: 'C:\\k\\tls.key'\n")
+	h.service("windows_exporter", `C:\k\windows_exporter.exe`, `--web.config.file=C:\k\web.yaml`)
+	if err := h.Host().Services.Start(t.Context(), "windows_exporter"); err == nil && h.running("windows_exporter") {
+		h.await("it ends without a certificate", func() bool { return !h.running("windows_exporter") })
+	}
+	put("first")
+	h.start("windows_exporter")
+	serves("first")
+	put("second")
+	serves("second")
+	for address, want := range map[string]int{"https://127.0.0.1:9182/metrics": http.StatusOK, "http://127.0.0.1:9182/metrics": http.StatusBadRequest} {
+		if status, _, err := h.Host().Probes.HTTPGet(t.Context(), address); status != want || err != nil {
+			t.Errorf("%s: status %d, error %v", address, status, err)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package standin
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/certificate"
+	"k8s.io/klog/v2"
+
+	"github.com/windows-machine-config/wmco/lab/standin/kubeconfig"
+	"github.com/windows-machine-config/wmco/lab/standin/node"
+)
+
+// ovnIdentity is the certificate by which OVN-Kubernetes' program acts on a node. It asks for it as the kubelet, and keeps and renews it.
+// Source: StartNodeCertificateManager in go-controller/pkg/util/kube.go of ovn-kubernetes.
+type ovnIdentity struct {
+	p         *node.Process
+	node      string
+	bootstrap string // the kubelet's kubeconfig
+	directory string
+	life      time.Duration
+	dial      kubeconfig.Dialer
+
+	manager certificate.Manager
+}
+
+// certificateLimit is how long the real program waits for its first certificate before it ends.
+const certificateLimit = 2 * time.Minute
+
+// start waits until there is a certificate, and returns a client's configuration with whichever is the current one. stop ends renewals.
+func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop func(), err error) {
+	config, err = kubeconfig.Load(id.p.Machine, id.bootstrap, id.dial)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx = klog.NewContext(ctx, funcr.New(func(prefix, args string) { fmt.Fprintf(id.p.Stderr, "I %s %s\r\n", prefix, args) }, funcr.Options{}))
+	id.manager, err = certificate.NewManager(&certificate.Config{
+		Ctx: &ctx,
+		Template: &x509.CertificateRequest{
+			Subject: pkix.Name{CommonName: "system:ovn-node:" + id.node, Organization: []string{"system:ovn-nodes"}},
+		},
+		RequestedCertificateLifetime: &id.life,
+		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
+		Usages:                       []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		CertificateStore:             &driveStore{id.p.Machine, id.directory, "ovnkube-client"},
+		ClientsetFn: func(current *tls.Certificate) (kubernetes.Interface, error) {
+			if current == nil {
+				return kubernetes.NewForConfig(config)
+			}
+			own, err := id.config(config)
+			if err != nil {
+				return nil, err
+			}
+			return kubernetes.NewForConfig(own)
+		},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("failed to initialize the certificate manager: %w", err)
+	}
+	id.manager.Start()
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateLimit, true, func(context.Context) (bool, error) {
+		return id.manager.Current() != nil, nil
+	})
+	if err != nil {
+		id.manager.Stop()
+		return nil, nil, fmt.Errorf("certificate was not signed: %w", err)
+	}
+	own, err := id.config(config)
+	return own, id.manager.Stop, err
+}
+
+// config is that of a client with the current certificate, whenever it makes a connection.
+func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
+	own := rest.AnonymousClientConfig(bootstrap)
+	tlsConfig, err := rest.TLSConfigFor(own)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if current := id.manager.Current(); current != nil {
+			return current, nil
+		}
+		return &tls.Certificate{}, nil
+	}
+	own.TLSClientConfig = rest.TLSClientConfig{}
+	own.Transport = utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: tlsConfig, DialContext: own.Dial})
+	own.Dial = nil
+	return own, nil
+}
+
+// driveStore is client-go's file store on the drive of a machine: the current certificate with its key, and those before it.
+type driveStore struct {
+	drive           node.Drive
+	directory, name string
+}
+
+// Current implements certificate.Store.
+func (s *driveStore) Current() (*tls.Certificate, error) {
+	content, err := s.drive.ReadFile(s.path("current"))
+	if errors.Is(err, fs.ErrNotExist) {
+		missing := certificate.NoCertKeyError("no certificate in " + s.directory)
+		return nil, &missing
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(content, content)
+	if err != nil {
+		return nil, fmt.Errorf("could not load cert/key pair from %s: %w", s.path("current"), err)
+	}
+	return &pair, nil
+}
+
+// Update implements certificate.Store. As with the real one, the folder must be there.
+func (s *driveStore) Update(cert, key []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, err
+	}
+	both := append(append([]byte(nil), cert...), '\n')
+	both = append(both, key...)
+	for _, name := range []string{time.Now().Format("2006-01-02-15-04-05"), "current"} {
+		if err := s.drive.WriteFile(s.path(name), both); err != nil {
+			return nil, fmt.Errorf("write certificate: %w", err)
+		}
+	}
+	return &pair, nil
+}
+
+func (s *driveStore) path(which string) string {
+	return s.directory + `\` + s.name + "-" + which + ".pem"
+}
