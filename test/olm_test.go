@@ -29,9 +29,10 @@ import (
 // ClusterServiceVersion, owned by it, and when that is deleted takes away what the garbage collector does not.
 type lifecycleManager struct {
 	*testing.T
-	rig         *rig.Rig
-	csv         *v1alpha1.ClusterServiceVersion
-	definitions []*unstructured.Unstructured
+	rig *rig.Rig
+	csv *v1alpha1.ClusterServiceVersion
+	// besides are the other objects of the bundle: definitions, and the rights of the nodes' programs. OLM leaves them.
+	besides []*unstructured.Unstructured
 }
 
 const bundleManifests = "../deploy/olm/bundle/manifests"
@@ -47,8 +48,8 @@ func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 		must(t, err)
 		object := &unstructured.Unstructured{}
 		must(t, yaml.UnmarshalStrict(data, &object.Object))
-		if object.GetKind() == "CustomResourceDefinition" {
-			m.definitions = append(m.definitions, object)
+		if object.GetKind() != "ClusterServiceVersion" {
+			m.besides = append(m.besides, object)
 			continue
 		}
 		m.csv = &v1alpha1.ClusterServiceVersion{}
@@ -91,7 +92,7 @@ func (m *lifecycleManager) install(namespace string) {
 	}
 	csv := m.applyVersion(namespace)
 	owner := []metav1.OwnerReference{*metav1.NewControllerRef(csv, csv.GroupVersionKind())}
-	objects := slices.Clone(m.definitions)
+	objects := slices.Clone(m.besides)
 	for _, object := range m.objects(namespace) {
 		if object.GetNamespace() != "" {
 			object.SetOwnerReferences(owner)

@@ -70,7 +70,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	must(t, r.CreateMachineSet(t.Context(), machineSet, 1, rig.MachineSetOptions{}))
 	list(t, r)
 	allReady(t, r)
-	pod := runPod(t, r, "instance-1")
+	pod := runPod(t, r, r.Hosts()[0].NodeName())
 
 	nodes := remember(t, r)
 	m.uninstall(rig.Namespace, running)
@@ -173,7 +173,7 @@ func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
 	t.Helper()
 	hosts := map[string]*rig.Host{}
 	for _, h := range r.Hosts() {
-		hosts[strings.ToLower(h.Options.Name)] = h
+		hosts[h.NodeName()] = h
 	}
 	machines, err := r.Machines(t.Context(), machineSet)
 	must(t, err)

@@ -179,14 +179,14 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	dead, gone := l.Host("instance-1"), l.machines()[0]
 	// The pods of dead hosts count as unhealthy until Kubernetes gives them up, minutes later. What their budget then allows is not asked here.
 	f.budget(0)
-	w := l.watch(nil, "instance-1", gone)
+	w := l.watch(nil, dead.NodeName(), gone)
 
 	dead.Machine().PowerOff()
 	l.must(l.DestroyMachineHost(t.Context(), gone))
 	goneNode := l.machineNode(gone)
 	warned := len(l.warnings())
 	o = l.raise(o, patch)
-	l.upgraded(patch, f.nodes()-2, fleetLimit, "instance-1", goneNode)
+	l.upgraded(patch, f.nodes()-2, fleetLimit, dead.NodeName(), goneNode)
 	w.kept(1, 0)
 	for _, warning := range l.warnings()[warned:] {
 		if strings.Contains(warning, v1alpha1.ReasonBudgetSpent) || strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {

@@ -65,9 +65,15 @@ func testMain(m *testing.M) int {
 	for number := range maxHosts {
 		names[dnsName(hostAddress(number))] = hostAddress(number)
 	}
-	config := namespace.Config{Addresses: []netip.Addr{gateway}, Names: names, Grace: time.Minute}
+	config := namespace.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, Grace: time.Minute}
 	return namespace.RunTests(config, func() int {
 		logTo(os.Getenv("OPERATOR_LOG"))
+		stop, err := serveMetadata()
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer stop()
 		code := shared.Main(m)
 		if dir, err := scratch(); err == nil {
 			_ = os.RemoveAll(dir)

@@ -32,7 +32,8 @@ const machineSet = "windows"
 // administratorsKeys is where OpenSSH for Windows has the keys of administrators.
 const administratorsKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
-// On AWS the image lets nobody in: key and open ports come with the user data. The node is called as the platform calls the host. On
+// On AWS the image lets nobody in: key and open ports come with the user data. The node has the name that the platform's
+// metadata service tells the host, and a route to that service. On
 // vSphere the template holds the key, whatever the user data is, and the host gets the Machine's name, for which it is restarted.
 // R-026, R-033, R-037, R-042
 func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
@@ -40,7 +41,7 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	t.Run("on AWS", func(t *testing.T) {
 		l := newMachineLab(t, "AWS")
 		machine, node, h := l.scaleUp(rig.MachineSetOptions{})
-		if want := nodeName(h); node.Name != want {
+		if want := rig.MachineDNSName("AWS", address(h)); node.Name != want {
 			t.Errorf("the node is called %s, want %s", node.Name, want)
 		}
 		t.Run("the host lets in whom the user data names, and nobody else", func(t *testing.T) {

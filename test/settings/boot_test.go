@@ -1,0 +1,93 @@
+package settings
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	cniConfig      = `C:\k\cni\config\cni.conf`
+	overlayNetwork = "OVNKubernetesHybridOverlayNetwork"
+)
+
+// hasNetwork tells whether the pods' network is there.
+func hasNetwork(h *rig.Host) bool {
+	return slices.ContainsFunc(h.Machine().Snapshot().Networks, func(n host.HNSNetwork) bool { return n.Name == overlayNetwork })
+}
+
+// reboot takes a host down as a power failure does, and lets it come up again. Its Node must notice.
+func (l lab) reboot(h *rig.Host) {
+	l.Helper()
+	boot := h.Machine().BootID()
+	h.Machine().PowerOff()
+	l.must(h.Machine().Boot(l.Context()))
+	l.eventually("node "+h.NodeName()+" to be Ready after the boot", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		node := &corev1.Node{}
+		err := reader.Get(ctx, client.ObjectKey{Name: h.NodeName()}, node)
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		return ready && node.Status.NodeInfo.BootID == h.Machine().BootID() && h.Machine().BootID() != boot, client.IgnoreNotFound(err)
+	})
+}
+
+// R-089, R-122
+func TestNoPodStartsAfterABootBeforeTheNetworkIsThere(t *testing.T) {
+	l := shared(t)
+	l.pods()
+	h := l.Host("instance-3")
+	before, mark := look(h), len(h.Machine().Journal().Entries(nil))
+	var early atomic.Bool
+	remove := h.Machine().OnOperation(func(o fake.Operation) error {
+		if o.Interface == "Services" && o.Method == "Start" && o.Target == "kubelet" && content(h, cniConfig) != "" && !hasNetwork(h) {
+			early.Store(true)
+		}
+		return nil
+	})
+	defer remove()
+	l.reboot(h) // The network does not outlive it.
+	if early.Load() {
+		t.Error("the kubelet was started while the plugin was configured and the network was not there")
+	}
+	if !l.inOrder(h, mark, "power boot", "file remove "+cniConfig, "service kubelet runs", "network create network "+overlayNetwork, "write "+cniConfig) {
+		t.Log(strings.Join(journal(h, mark), "\n"))
+	}
+	l.pods()
+	if got := changes(before, look(h)); len(got) > 0 {
+		t.Errorf("the host is not as it was: %s", got)
+	}
+	l.silent()
+}
+
+// inOrder checks that entries of the journal, by what they begin with, follow each other.
+func (l lab) inOrder(h *rig.Host, mark int, wanted ...string) bool {
+	l.Helper()
+	entries := journal(h, mark)
+	for _, want := range wanted {
+		i := slices.IndexFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, want) })
+		if i < 0 {
+			l.Errorf("host %s: no %q in its place", h.Options.Name, want)
+			return false
+		}
+		entries = entries[i+1:]
+	}
+	return true
+}
+
+// journal is what happened on a host since the mark, a line for each entry.
+func journal(h *rig.Host, mark int) (lines []string) {
+	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
+		lines = append(lines, string(e.Kind)+" "+e.Detail)
+	}
+	return lines
+}

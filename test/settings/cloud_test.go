@@ -1,0 +1,122 @@
+package settings
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const metadataRoute = "169.254.169.254/32"
+
+// onCloud boots a lab with a Machine and listed hosts on a cloud.
+func onCloud(t *testing.T, platform string, options rig.Options) (l lab, machine *rig.Host) {
+	t.Helper()
+	options.MachineAPI, options.LinuxNodes = true, 1
+	r, err := begin(t.Context(), controlPlanes[platform].Cluster(t), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	l = lab{t, r}
+	t.Cleanup(l.explain)
+	l.must(l.CreateMachineSet(t.Context(), "win", 1, rig.MachineSetOptions{}))
+	var names []string
+	l.within(limit, func(ctx context.Context) (err error) {
+		names, err = l.WaitMachinesReady(ctx, "win", 1)
+		return err
+	})
+	return l, l.MachineHost(names[0])
+}
+
+// routed waits until a host reaches the metadata service, past the adapter that the pods' network has taken.
+func (l lab) routed(h *rig.Host) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		return h.Machine().WaitFor(ctx, func(m *fake.Machine) bool { return hasNetwork(h) && slices.Contains(m.AddedRoutes(), metadataRoute) })
+	})
+}
+
+// R-089, R-133
+func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
+	for _, platform := range []string{"AWS", "GCP"} {
+		t.Run(platform, func(t *testing.T) {
+			t.Parallel()
+			l, machine := onCloud(t, platform, rig.Options{Hosts: rig.Hosts(1)})
+			for _, h := range []*rig.Host{l.Host("instance-1"), machine} {
+				mark := len(h.Machine().Journal().Entries(nil))
+				node := l.nodeOf(h)
+				if node.Name != strings.ToLower(h.Options.CloudName) || node.Spec.ProviderID == "" {
+					t.Errorf("host %s is node %s, %s", h.Options.Name, node.Name, node.Spec.ProviderID)
+				}
+				l.routed(h)
+				l.reboot(h)
+				l.routed(h)
+				l.inOrder(h, mark, "power boot", "route add "+metadataRoute, "service kubelet runs")
+			}
+			if platform == "AWS" && !strings.HasSuffix(l.nodeOf(machine).Name, ".ec2.internal") {
+				t.Errorf("the node is %s", l.nodeOf(machine).Name)
+			}
+			l.silent()
+			l.leavesAlone()
+		})
+	}
+}
+
+// leavesAlone sees that a host that gets no answer from the metadata service is told so, and is left as it is.
+func (l lab) leavesAlone() {
+	l.Helper()
+	h, err := l.AddHost(l.Context(), rig.HostOptions{NoMetadata: true})
+	l.must(err)
+	before := look(h)
+	l.must(l.ListHosts(l.Context()))
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitForInstance(ctx, h, "to say why", func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && i.Status.Summary == v1alpha1.ReasonCloudNameUnknown
+		})
+	})
+	// The agent that has asked lies in its folder.
+	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\k: added`, `folder C:\k\wicd: added`}) {
+		l.Errorf("the host was changed: %s", got)
+	}
+}
+
+// R-088
+func TestCloudNodeManagerHasAnIdentityOfItsOwn(t *testing.T) {
+	t.Parallel()
+	l, h := onCloud(t, "Azure", rig.Options{})
+	node := l.nodeOf(h)
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return strings.HasSuffix(t.Key, "/uninitialized") }) ||
+		!strings.HasPrefix(node.Spec.ProviderID, "azure:///") {
+		t.Errorf("the node is not initialized: %v, %s", node.Spec.Taints, node.Spec.ProviderID)
+	}
+	const folder = `C:\k\cloud-node-manager\pki`
+	certificate := ""
+	for path := range look(h).Files {
+		if strings.HasPrefix(path, folder+`\`) && strings.Contains(path, "-current") {
+			certificate = content(h, path)
+		}
+	}
+	block, _ := pem.Decode([]byte(certificate))
+	if block == nil {
+		t.Fatalf("there is no certificate in %s", folder)
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	l.must(err)
+	if parsed.Subject.CommonName != "system:cloud-node-manager:"+node.Name || !slices.Equal(parsed.Subject.Organization, []string{"system:cloud-node-managers"}) {
+		t.Errorf("the certificate is %s", parsed.Subject)
+	}
+	l.silent()
+}

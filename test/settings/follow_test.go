@@ -1,0 +1,182 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// setting is one that is set and taken back.
+type setting struct {
+	set, unset func(ctx context.Context) error
+	// changes are all that is different on each host while it is set, as changes tells them, sorted.
+	changes []string
+	// restarts are the services that are started for it, on each host, in each direction, sorted.
+	restarts []string
+	// disturbs is true when pods are: nodes are drained one after the other. Otherwise it happens at once, and no pod notices.
+	disturbs bool
+	// looks may look at a host while it is set.
+	looks func(t *testing.T, h *rig.Host)
+}
+
+// follows sets a setting and takes it back, and sees that every host does what is planned, and nothing else.
+func (l lab) follows(s setting) {
+	l.Helper()
+	before := l.looks()
+	l.goes("set", s, s.set, before, s.changes)
+	if s.looks != nil {
+		for _, h := range l.Hosts() {
+			s.looks(l.T, h)
+		}
+	}
+	l.silent()
+	l.goes("taken back", s, s.unset, before, nil)
+}
+
+// goes does one way of a setting, and waits until all hosts have followed: until they differ from before in what is wanted.
+func (l lab) goes(way string, s setting, do func(context.Context) error, before map[string]fake.Snapshot, wanted []string) {
+	l.Helper()
+	digests, pods, marks := l.digests(), l.pods(), map[*rig.Host]int{}
+	for _, h := range l.Hosts() {
+		marks[h] = len(h.Machine().Journal().Entries(nil))
+	}
+	watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace, PodLabels: workloadLabels})
+	l.must(err)
+	defer watch.Stop()
+	l.must(do(l.Context()))
+	l.arrives(way, before, wanted, digests)
+	after := l.pods()
+	var report rig.AvailabilityReport
+	l.within(limit, func(ctx context.Context) (err error) {
+		report, err = watch.Report(ctx)
+		return err
+	})
+	l.judge(way, s, report, moved(pods, after))
+	for _, h := range l.Hosts() {
+		if got := startedServices(h, marks[h]); !slices.Equal(got, s.restarts) {
+			l.Errorf("%s: host %s started %s, not %s", way, h.Options.Name, got, s.restarts)
+		}
+	}
+}
+
+// judge compares what was seen of nodes and pods with what may be.
+func (l lab) judge(way string, s setting, report rig.AvailabilityReport, moved int) {
+	l.Helper()
+	disturbed, atOnce := 0, 0
+	if s.disturbs {
+		disturbed, atOnce = len(l.Hosts()), 1
+	}
+	switch {
+	case report.MaxUnavailable > atOnce, report.MaxDisruptions > atOnce, len(report.Ungated) > 0:
+		l.Errorf("%s: %d nodes were unavailable at once, %d entries of the gate at once, without one: %s", way, report.MaxUnavailable,
+			report.MaxDisruptions, report.Ungated)
+	case len(report.Disturbed) != disturbed:
+		l.Errorf("%s: %d nodes were disturbed, not %d", way, len(report.Disturbed), disturbed)
+	case report.MinHealthy < replicas-atOnce:
+		l.Errorf("%s: only %d of %d pods were healthy", way, report.MinHealthy, replicas)
+	case s.disturbs && moved != replicas, !s.disturbs && moved != 0:
+		l.Errorf("%s: %d of %d pods had to move", way, moved, replicas)
+	default:
+		return
+	}
+	l.Logf("%s:\n%s", way, strings.Join(report.Timeline, "\n"))
+}
+
+// arrives waits until all hosts differ from before in what is wanted, and are done.
+func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digests []string) {
+	l.Helper()
+	told := ""
+	there := func() bool {
+		told = ""
+		for _, h := range l.Hosts() {
+			if got := changes(before[h.Options.Name], look(h)); !slices.Equal(got, wanted) {
+				told = fmt.Sprintf("%s: host %s differs in\n\t%s\nand should in\n\t%s", way, h.Options.Name, strings.Join(got, "\n\t"), strings.Join(wanted, "\n\t"))
+				return false
+			}
+		}
+		return true
+	}
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	err := l.WaitFor(ctx, "all hosts to follow what is "+way, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		done, err := l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+		return done && there(), err
+	})
+	if err != nil {
+		l.Fatalf("%v\n%s", err, told)
+	}
+	l.undisturbed()
+}
+
+// done tells whether all instances are up to date with a specification that is as wanted, and Ready.
+func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest string) bool, except ...string) (bool, error) {
+	var list v1alpha1.WindowsInstanceList
+	if err := reader.List(ctx, &list, client.InNamespace(l.Namespace())); err != nil {
+		return false, err
+	}
+	for i := range list.Items {
+		instance := &list.Items[i]
+		if slices.Contains(except, instance.Spec.Address) {
+			continue
+		}
+		if digest := instance.Status.SpecDigest; digest == "" || !arrived(digest) || !rig.IsReady(instance) ||
+			!meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionUpToDate) {
+			return false, nil
+		}
+	}
+	return len(list.Items) == len(l.Hosts()), nil
+}
+
+// undisturbed waits until nothing is disturbed any more.
+func (l lab) undisturbed() {
+	l.Helper()
+	key := client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}
+	l.eventually("nothing to be disturbed", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		p := &v1alpha1.WindowsDisruptionPolicy{}
+		err := reader.Get(ctx, key, p)
+		return len(p.Status.Disruptions) == 0, client.IgnoreNotFound(err)
+	})
+}
+
+// digests are those of the specifications that the hosts were brought to, sorted.
+func (l lab) digests() (all []string) {
+	l.Helper()
+	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		all = nil
+		return l.done(ctx, reader, func(digest string) bool { all = append(all, digest); return true })
+	})
+	slices.Sort(all)
+	return all
+}
+
+// startedServices are the services that were started on a host since the mark in its journal, in order, each once.
+func startedServices(h *rig.Host, mark int) (names []string) {
+	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
+		name, runs := strings.CutSuffix(e.Detail, " runs")
+		if e.Kind == fake.KindService && runs && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// until changes a setting and waits until all hosts have another specification, and are done.
+func (l lab) until(what string, do func(context.Context) error) {
+	l.Helper()
+	digests := l.digests()
+	l.must(do(l.Context()))
+	l.eventually("all hosts to follow "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		return l.done(ctx, reader, func(digest string) bool { return !slices.Contains(digests, digest) })
+	})
+	l.undisturbed()
+}

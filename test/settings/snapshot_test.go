@@ -1,0 +1,109 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the agent's memory.
+var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, `C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
+
+// look is what a host is like, but for what changes by itself. Pods come and go, and with them processes and endpoints.
+func look(h *rig.Host) fake.Snapshot {
+	s := h.Machine().Snapshot()
+	for path := range s.Files {
+		if slices.ContainsFunc(ignored, func(folder string) bool { return strings.HasPrefix(path, folder+`\`) }) {
+			delete(s.Files, path)
+		}
+	}
+	s.Processes, s.Endpoints = nil, nil
+	return s
+}
+
+// looks are those of all hosts, by name.
+func (l lab) looks() map[string]fake.Snapshot {
+	all := map[string]fake.Snapshot{}
+	for _, h := range l.Hosts() {
+		all[h.Options.Name] = look(h)
+	}
+	return all
+}
+
+// changes are what is different on a host, a line for each: "file C:\k\x: added", "service kubelet: environment", "root ab12: added".
+func changes(before, after fake.Snapshot) (told []string) {
+	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	for path, file := range before.Files {
+		switch now, is := after.Files[path]; {
+		case !is:
+			add("file %s: removed", path)
+		case now.Access != file.Access:
+			add("file %s: access", path)
+		case now != file:
+			add("file %s: changed", path)
+		}
+	}
+	for path, file := range after.Files {
+		if _, was := before.Files[path]; !was && !file.Directory {
+			add("file %s: added", path)
+		} else if !was {
+			add("folder %s: added", path)
+		}
+	}
+	for name, service := range before.Services {
+		now, is := after.Services[name]
+		if !is {
+			add("service %s: removed", name)
+			continue
+		}
+		for what, differs := range map[string]bool{
+			"command line": now.Config.CommandLine != service.Config.CommandLine,
+			"environment":  !slices.Equal(now.Config.Environment, service.Config.Environment),
+			"state":        now.State != service.State,
+		} {
+			if differs {
+				add("service %s: %s", name, what)
+			}
+		}
+		now.Config.CommandLine, now.Config.Environment = service.Config.CommandLine, service.Config.Environment
+		if !cmp.Equal(now.Config, service.Config) {
+			add("service %s: another configuration", name)
+		}
+	}
+	for name := range after.Services {
+		if _, was := before.Services[name]; !was {
+			add("service %s: added", name)
+		}
+	}
+	told = append(told, listChanges("root", before.Roots, after.Roots)...)
+	told = append(told, listChanges("route", before.Routes, after.Routes)...)
+	// Nothing else is a setting's to change.
+	for _, s := range []*fake.Snapshot{&before, &after} {
+		s.Files, s.Services, s.Roots, s.Routes = nil, nil, nil, nil
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		add("something else:\n%s", diff)
+	}
+	slices.Sort(told)
+	return told
+}
+
+// listChanges are the differences of two lists.
+func listChanges(what string, before, after []string) (told []string) {
+	for _, entry := range before {
+		if !slices.Contains(after, entry) {
+			told = append(told, what+" "+entry+": removed")
+		}
+	}
+	for _, entry := range after {
+		if !slices.Contains(before, entry) {
+			told = append(told, what+" "+entry+": added")
+		}
+	}
+	return told
+}
