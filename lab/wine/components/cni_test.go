@@ -1,0 +1,34 @@
+package components_test
+
+import (
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// The types that win-overlay decodes its configuration into are there on Windows only.
+func TestNetworkConfigurationIsWhatWinOverlayReads(t *testing.T) {
+	ctx := needsWine(t)
+	files := map[string]string{`C:\tests\payload\cni\cni.exe`: build(ctx, t, "cni", "test", "-c", ".")}
+	golden := filepath.Join(repository, "internal/nodespec/testdata")
+	must(t, filepath.WalkDir(golden, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "cni.conf" {
+			relative, _ := filepath.Rel(repository, path) // both are relative to the same folder
+			files[`C:\tests\`+strings.ReplaceAll(relative, "/", `\`)] = path
+		}
+		return err
+	}))
+	h := start(ctx, t, wine.Options{Name: "CNI", Address: netip.MustParseAddr("10.2.0.1"), Files: files})
+	result, err := h.Exec(ctx, `cd /d C:\tests\payload\cni && cni.exe -test.v`)
+	must(t, err)
+	if result.ExitCode != 0 || !strings.Contains(result.Stdout, "ok\n") && !strings.Contains(result.Stdout, "PASS") {
+		t.Errorf("%s%s", result.Stdout, result.Stderr)
+	}
+	if !strings.Contains(result.Stdout, "--- PASS: TestPoliciesAreWhatThePluginHandsToWindows") {
+		t.Errorf("the policies were not read: %s", result.Stdout)
+	}
+}

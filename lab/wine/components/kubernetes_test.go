@@ -1,0 +1,101 @@
+//go:build payload
+
+// Minutes to compile: only what `make payload COMPONENTS="kubelet kube-proxy"` has built is asked, by `go test -tags payload`. Their files are
+// tested natively in payload/, with all other tests.
+package components_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as far as Wine is it,
+// and go on to what Wine has not: the container runtime's pipe, and a cluster.
+func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
+	ctx := needsWine(t)
+	for service, test := range map[string]struct{ address, until string }{
+		"kubelet":    {"10.2.0.3", "validate service connection"}, // R-084, R-103
+		"kube-proxy": {"10.2.0.4", "failed to list *v1.Node"},     // R-090, R-119
+	} {
+		t.Run(service, func(t *testing.T) {
+			built, err := filepath.Abs(filepath.Join(repository, "build/payload-bin", service, service+".exe"))
+			must(t, err)
+			if _, err := os.Stat(built); err != nil {
+				t.Fatalf("%s was not built: run make payload COMPONENTS=%s", service, service)
+			}
+			spec := specOf(t, nodespec.Registries{})
+			files := map[string]string{`C:\tests\program.exe`: built}
+			for _, file := range spec.Files {
+				filled := strings.NewReplacer(nodespec.PlaceholderPodSubnet, "10.132.0.0/23", nodespec.PlaceholderSourceVIP, "10.132.0.9").Replace(string(file.Bytes()))
+				files[file.Path] = local(t, []byte(filled))
+			}
+			authority, identity := identity(t)
+			for path, content := range map[string][]byte{
+				`C:\k\bootstrap-ca.crt`: authority, `C:\k\kubelet-ca.crt`: authority, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`: identity,
+			} {
+				files[path] = local(t, content)
+			}
+			h := start(ctx, t, wine.Options{Name: "NODE", Address: netip.MustParseAddr(test.address), Files: files})
+			said := runUntil(ctx, t, h, `C:\tests\program.exe `+strings.Join(arguments(t, spec, service), " "), test.until)
+			for _, complaint := range []string{"unknown field", "lenient", "deprecated", "failed to load", "unknown flag"} {
+				if line := lineWith(said, complaint); line != "" {
+					t.Error(line)
+				}
+			}
+		})
+	}
+}
+
+// arguments are those of a service's own program, but for the one that a plain process cannot have.
+func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
+	t.Helper()
+	i := slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("the node has no %s", name)
+	}
+	words := host.SplitCommandLine(spec.Services[i].CommandLine)
+	i = slices.IndexFunc(words, func(word string) bool { return strings.HasSuffix(word, `\`+name+".exe") })
+	return slices.DeleteFunc(slices.Clone(words[i+1:]), func(word string) bool { return word == "--windows-service" })
+}
+
+// local writes a file of this machine.
+func local(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// identity is the certificate of an authority, and a node's with its key.
+func identity(t *testing.T) (authority, node []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:win", Organization: []string{"system:nodes"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	private, err := x509.MarshalECPrivateKey(key)
+	must(t, err)
+	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return authority, append(slices.Clone(authority), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
+}

@@ -1,0 +1,133 @@
+// Package components_test runs programs of the payload under Wine, with the files that the operator writes for them.
+package components_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/namespace"
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+const repository = "../../.."
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+// testMain gives the tests a network of their own. There is no way out of it to Debian's archive and to Go's modules, so what hosts and
+// programs are made of is fetched before.
+func testMain(m *testing.M) int {
+	if wine.Available() != nil {
+		return m.Run() // each test says so
+	}
+	ctx := context.Background()
+	if _, err := wine.Prepare(ctx, ""); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for module, packages := range map[string][]string{"containerd": {"tool"}, "cni": {"-test", "."}} {
+		if output, err := forWindows(ctx, module, append([]string{"list", "-deps"}, packages...)...).CombinedOutput(); err != nil {
+			fmt.Printf("find what payload/%s is made of: %v\n%s\n", module, err, output)
+			return 1
+		}
+	}
+	return namespace.RunTests(namespace.Config{Grace: 30 * time.Second}, m.Run)
+}
+
+// needsWine skips the test where there are no Wine hosts.
+func needsWine(t *testing.T) context.Context {
+	t.Helper()
+	if err := wine.Available(); err != nil {
+		t.Skipf("SKIPPED: nothing was run under Wine: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// forWindows is a go command in a module of the payload, in the environment in which `make payload` builds, so that they share what is
+// compiled.
+func forWindows(ctx context.Context, module string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = filepath.Join(repository, "payload", module)
+	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
+	return command
+}
+
+// build builds a program of the payload, or the tests of its module, and gives the file.
+func build(ctx context.Context, t *testing.T, module string, arguments ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), module+".exe")
+	command := forWindows(ctx, module, append([]string{arguments[0], "-trimpath", "-o", path}, arguments[1:]...)...)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(command.Args, " "), err, output)
+	}
+	return path
+}
+
+// runUntil starts a program and gives what it says until a line has the text. It ends with the test.
+func runUntil(ctx context.Context, t *testing.T, h *wine.Host, line, text string) []string {
+	t.Helper()
+	client, err := h.Connect(ctx)
+	must(t, err)
+	session, err := client.NewSession()
+	must(t, err)
+	reader, writer := io.Pipe()
+	session.Stdout, session.Stderr = writer, writer
+	must(t, session.Start(line))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = writer.CloseWithError(session.Wait()) // the test ends it
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
+	t.Cleanup(func() {
+		stop()
+		_ = client.Close()
+		<-ended
+	})
+	var said []string
+	lines := bufio.NewScanner(reader)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if strings.Contains(lines.Text(), text) {
+			go func() { _, _ = io.Copy(io.Discard, reader) }() // until it ends
+			return said
+		}
+	}
+	_ = reader.Close()
+	t.Fatalf("%s\ndid not say %q: %v\n%s", line, text, lines.Err(), strings.Join(said, "\n"))
+	return nil
+}
+
+func start(ctx context.Context, t *testing.T, options wine.Options) *wine.Host {
+	t.Helper()
+	base, err := wine.Prepare(ctx, "")
+	must(t, err)
+	options.Base = base
+	h, err := wine.New(ctx, options)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, h.Start(ctx))
+	return h
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
