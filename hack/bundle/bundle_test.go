@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -128,16 +130,58 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nothing but CSV and definitions: no finalizer, no webhook, no object that OLM would leave behind", func(t *testing.T) { // R-172, R-174
+	t.Run("nothing but CSV, definitions and the rights of the nodes' programs: no finalizer, no webhook", func(t *testing.T) { // R-172, R-174
+		guide, err := os.ReadFile(filepath.Join(root, "docs", "uninstall.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
 		for name, text := range contents(t, filepath.Join(root, "deploy", "olm", "bundle", "manifests")) {
-			if !strings.Contains(text, "\nkind: ClusterServiceVersion\n") && !strings.Contains(text, "\nkind: CustomResourceDefinition\n") {
-				t.Errorf("%s is of another kind", name)
+			var object metav1.PartialObjectMetadata
+			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+				t.Fatal(err)
+			}
+			switch object.Kind {
+			case "ClusterServiceVersion":
+			case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding": // OLM leaves them
+				if row := "| `" + object.Kind + "` | | `" + object.Name + "` |"; !strings.Contains(string(guide), row) {
+					t.Errorf("docs/uninstall.md does not list %s: %s", name, row)
+				}
+			default:
+				t.Errorf("%s is of kind %s", name, object.Kind)
 			}
 			for _, word := range []string{"finalizers:", "webhookdefinitions:"} {
 				if strings.Contains(text, word) {
 					t.Errorf("%s has %s", name, word)
 				}
 			}
+		}
+	})
+	t.Run("a mirror of the release has the image that nodes pull for each pod", func(t *testing.T) {
+		env := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Env
+		i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "RELATED_IMAGE_WINDOWS_PAUSE" })
+		if i < 0 || !slices.Contains(csv.Spec.RelatedImages, v1alpha1.RelatedImage{Name: "windows-pause", Image: env[i].Value}) {
+			t.Errorf("related images %v, environment %v", csv.Spec.RelatedImages, env)
+		}
+	})
+	t.Run("cloud-node-manager's group has its rights, and no account of the cluster has them", func(t *testing.T) { // R-088
+		var role rbacv1.ClusterRole
+		var binding rbacv1.ClusterRoleBinding
+		const name = packageName + "-cloud-node-manager"
+		for file, into := range map[string]any{"clusterrole_" + name: &role, "clusterrolebinding_" + name: &binding} {
+			if err := yaml.UnmarshalStrict(s.nodeRights[file], into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+		}
+		if diff := cmp.Diff(want, role.Rules); diff != "" {
+			t.Error(diff)
+		}
+		group := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:cloud-node-managers"}}
+		if diff := cmp.Diff(group, binding.Subjects); diff != "" || binding.RoleRef.Name != role.Name {
+			t.Errorf("role %s: %s", binding.RoleRef.Name, diff)
 		}
 	})
 	t.Run("the image that is given", func(t *testing.T) {

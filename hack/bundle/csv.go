@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	"github.com/operator-framework/api/pkg/lib/version"
@@ -41,11 +42,23 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	}
 	csv.Spec.InstallStrategy = strategy
 	container := strategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
-	csv.Spec.RelatedImages = []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}
+	csv.Spec.RelatedImages = relatedImages(container)
 	csv.Annotations["containerImage"] = container.Image
 	csv.Annotations["olm.skipRange"] = release.skipRange()
 	csv.Annotations["alm-examples"], err = indented(s.examples)
 	return csv, err
+}
+
+// relatedImages are the images that a mirror of the release must have: the operator's own, and those that it has nodes pull, which it is told by
+// variables RELATED_IMAGE_<name>.
+func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
+	images := []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}
+	for _, variable := range container.Env {
+		if name, ok := strings.CutPrefix(variable.Name, "RELATED_IMAGE_"); ok {
+			images = append(images, v1alpha1.RelatedImage{Name: strings.ReplaceAll(strings.ToLower(name), "_", "-"), Image: variable.Value})
+		}
+	}
+	return images
 }
 
 // leastKubernetes is the version below which OLM does not install the release.

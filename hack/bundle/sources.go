@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,10 +31,11 @@ type sources struct {
 	clusterRole rbacv1.ClusterRole
 	role        rbacv1.Role
 	definitions map[string][]byte // YAML, by name
+	nodeRights  map[string][]byte // what the nodes' programs may do: YAML, by kind and name
 }
 
 func readSources(root string, line policy.ReleaseLine) (*sources, error) {
-	s := &sources{line: line, definitions: map[string][]byte{}}
+	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{}}
 	olm := filepath.Join(root, "deploy", "olm")
 	for name, into := range map[string]any{"base.yaml": &s.base, "releases.yaml": &s.releases} {
 		data, err := os.ReadFile(filepath.Join(olm, name))
@@ -78,22 +80,28 @@ func (s *sources) readDeploy(directory string) error {
 	return nil
 }
 
-// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the bindings; the namespace is the administrator's.
+// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the operator's bindings; the namespace is the administrator's. A
+// ClusterServiceVersion gives rights to ServiceAccounts only, so those of the nodes' programs are objects of their own.
 func (s *sources) take(r *resource.Resource) error {
 	data, err := r.AsYAML()
 	if err != nil {
 		return err
 	}
-	switch r.GetKind() {
+	switch kind, name := r.GetKind(), r.GetName(); kind {
 	case "Deployment":
 		return yaml.UnmarshalStrict(data, &s.deployment)
-	case "ClusterRole":
-		return yaml.UnmarshalStrict(data, &s.clusterRole)
+	case "ClusterRole", "ClusterRoleBinding":
+		switch {
+		case name != packageName:
+			s.nodeRights[strings.ToLower(kind)+"_"+name] = data
+		case kind == "ClusterRole":
+			return yaml.UnmarshalStrict(data, &s.clusterRole)
+		}
 	case "Role":
 		return yaml.UnmarshalStrict(data, &s.role)
 	case "CustomResourceDefinition":
-		s.definitions[r.GetName()] = data
-	case "Namespace", "ServiceAccount", "ClusterRoleBinding", "RoleBinding":
+		s.definitions[name] = data
+	case "Namespace", "ServiceAccount", "RoleBinding":
 	default:
 		return fmt.Errorf("hack/bundle does not know what OLM is to do with this kind: teach it")
 	}

@@ -1,0 +1,58 @@
+package deploy_test
+
+import (
+	"testing"
+
+	"github.com/distribution/reference"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/deploy"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// environment are the variables that the manifest of the operator gives it with a value.
+func environment(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := deploy.Files.ReadFile("deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployment appsv1.Deployment
+	if err := yaml.UnmarshalStrict(data, &deployment); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+		if variable.ValueFrom == nil {
+			values[variable.Name] = variable.Value
+		}
+	}
+	return values
+}
+
+func TestTheManifestShowsTheDefaultsOfTheCode(t *testing.T) {
+	values := environment(t)
+	t.Run("the pause image", func(t *testing.T) {
+		image := values["RELATED_IMAGE_WINDOWS_PAUSE"]
+		if image != nodespec.DefaultPauseImage {
+			t.Errorf("the manifest has %q, the code %q", image, nodespec.DefaultPauseImage)
+		}
+		if named, err := reference.ParseNamed(image); err != nil || reference.IsNameOnly(named) {
+			t.Errorf("%q is no whole name of an image: %v", image, err)
+		}
+	})
+	t.Run("rotation of logs", func(t *testing.T) {
+		defaults, err := nodespec.ParseLogSettings("", "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := nodespec.ParseLogSettings(values["SERVICES_LOG_FILE_SIZE"], values["SERVICES_LOG_FILE_AGE"], values["SERVICES_LOG_FLUSH_INTERVAL"])
+		if err != nil || shown != defaults {
+			t.Errorf("the manifest has %+v, the code %+v: %v", shown, defaults, err)
+		}
+		if values["SERVICES_LOG_FILE_SIZE"] == "" || values["SERVICES_LOG_FILE_AGE"] == "" {
+			t.Errorf("the manifest does not show them: %v", values)
+		}
+	})
+}
