@@ -1,0 +1,187 @@
+package docs_test
+
+import (
+	"go/ast"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// section is the text below a heading, without the sections below it.
+func section(t *testing.T, path, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(readText(t, path), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("docs/%s has no heading %q", path, heading)
+	}
+	text, _, _ = strings.Cut(text, "\n#")
+	return text
+}
+
+// tableRows are the cells of the rows of the table that begins with a line.
+func tableRows(t *testing.T, text, head string) [][]string {
+	t.Helper()
+	_, table, found := strings.Cut(text, head+"\n")
+	if !found {
+		t.Fatalf("there is no table %s", head)
+	}
+	var rows [][]string
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if !strings.HasPrefix(cells[0], "---") {
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+var code = regexp.MustCompile("`([^`]+)`")
+
+// coded are the texts in code font.
+func coded(text string) []string {
+	var texts []string
+	for _, match := range code.FindAllStringSubmatch(text, -1) {
+		texts = append(texts, match[1])
+	}
+	return texts
+}
+
+func TestFollowedFieldsOfTheKubeletAreDocumented(t *testing.T) {
+	var documented []string
+	for _, row := range tableRows(t, section(t, "settings.md", "## Kubelet"), "| followed | fields |") {
+		documented = append(documented, coded(row[1])...)
+	}
+	slices.Sort(documented)
+	followed := nodespec.FollowedKubeletFields()
+	for _, field := range followed {
+		if !slices.Contains(documented, field) {
+			t.Errorf("docs/settings.md does not say that Windows nodes follow %s", field)
+		}
+	}
+	for _, field := range documented {
+		if !slices.Contains(followed, field) {
+			t.Errorf("docs/settings.md says that Windows nodes follow %s", field)
+		}
+	}
+	if len(documented) != len(slices.Compact(slices.Clone(documented))) {
+		t.Error("docs/settings.md has a field twice")
+	}
+}
+
+func TestDefaultsOfLogRotationAreDocumented(t *testing.T) {
+	rows := tableRows(t, section(t, "settings.md", "## Logs"), "| variable | default | meaning |")
+	values := map[string]string{}
+	for _, row := range rows {
+		if variable, value := coded(row[0]), coded(row[1]); len(value) == 1 {
+			values[variable[0]] = value[0]
+		}
+	}
+	const size, age, flush = "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE", "SERVICES_LOG_FLUSH_INTERVAL"
+	defaults, err := nodespec.ParseLogSettings("", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := nodespec.ParseLogSettings(values[size], values[age], values[flush])
+	if err != nil || len(rows) != 3 || written != defaults {
+		t.Errorf("docs/settings.md says %v, the code has %+v: %v", values, defaults, err)
+	}
+	if defaults.FileAge < 24*time.Hour || defaults.FileSize == "" {
+		t.Errorf("rotation is off: %+v", defaults)
+	}
+}
+
+// The limits of earlier guides that this operator lifts lead to where that is described.
+func TestLiftedLimitsAreNamed(t *testing.T) {
+	limits := map[string]string{}
+	for _, row := range tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |") {
+		limits[row[0]] = row[len(row)-1]
+	}
+	for limit, heading := range map[string]string{"L-01": "proxy", "L-02": "pull-secret", "L-03": "mirrors", "L-12": "storage"} {
+		if now := limits[limit]; !strings.HasPrefix(now, "lifted") || !strings.Contains(now, "settings.md#"+heading) {
+			t.Errorf("docs/support.md says of %s: %q", limit, now)
+		}
+	}
+}
+
+// What the guide says in passing, so that it does not get lost.
+func TestTheGuideToSettingsSays(t *testing.T) {
+	for _, test := range []struct {
+		heading string
+		texts   []string
+	}{
+		{"## Kubelet", []string{"`api-int.<cluster>.<domain>`", "internal API server only", "no host fetches an Ignition file"}},  // R-100, R-101
+		{"## Network", []string{"**when the cluster is installed**", "`exclude-nics=`", "`169.254.169.254`"}},                     // R-115, R-121
+		{"## Pull secret", []string{"Public images need nothing", "lies on the node already", "`imagePullPolicy: IfNotPresent`"}}, // R-128
+		{"## Storage", []string{"`kubernetes.io/aws-ebs`", "CSI migration", "csi-proxy", "HostProcess"}},                          // R-106
+		{"### A disconnected cluster", []string{"pause:3.9", "--all", "foreign layers", "RELATED_IMAGE_WINDOWS_PAUSE", "`relatedImages`"}},
+	} {
+		text := section(t, "settings.md", test.heading)
+		for _, part := range test.texts {
+			if !strings.Contains(text, part) {
+				t.Errorf("docs/settings.md does not say below %q: %s", test.heading, part)
+			}
+		}
+	}
+	// R-125, R-129
+	workloads := readText(t, "workloads.md")
+	for _, part := range []string{"`docker`", "examples/runtime-class-docker.yaml", "The image must be of the version of the node", "10.0.20348"} {
+		if !strings.Contains(workloads, part) {
+			t.Errorf("docs/workloads.md does not say: %s", part)
+		}
+	}
+}
+
+func TestIdentitiesOfServicesAreDocumented(t *testing.T) {
+	rows := map[string][]string{}
+	for _, row := range tableRows(t, section(t, "settings.md", "## Services and their rights"), "| service | user | group | may |") {
+		for _, service := range coded(row[0]) {
+			rows[service] = row[1:]
+		}
+	}
+	for _, identity := range nodespec.IdentityTable() {
+		want := []string{"`" + identity.User + "`", "`" + identity.Group + "`", identity.Rights}
+		if !slices.Equal(rows[identity.Service], want) {
+			t.Errorf("docs/settings.md says of %s %q, the code %q", identity.Service, rows[identity.Service], want)
+		}
+		delete(rows, identity.Service)
+	}
+	for service, row := range rows {
+		if !strings.HasPrefix(strings.Join(row, ""), "nothing") {
+			t.Errorf("docs/settings.md gives %s an identity, which the code does not know", service)
+		}
+	}
+}
+
+// R-124, R-125
+func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
+	spec := makeSpec(t, inputs(t))
+	i := slices.IndexFunc(spec.Files, func(f nodespec.File) bool { return strings.HasSuffix(f.Path, `\containerd_conf.toml`) })
+	if i < 0 {
+		t.Fatal("containerd has no configuration")
+	}
+	for _, name := range []string{"runtime-class.yaml", "runtime-class-2022.yaml", "runtime-class-2025.yaml", "runtime-class-docker.yaml"} {
+		handler := regexp.MustCompile(`(?m)^handler: '(.*)'$`).FindStringSubmatch(readText(t, "../examples/"+name))
+		if handler == nil || !strings.Contains(spec.Files[i].Content, ".runtimes."+handler[1]+"]\n") {
+			t.Errorf("examples/%s: containerd has no handler %q", name, handler)
+		}
+	}
+}
+
+func TestEventsOfTheClusterAreDocumented(t *testing.T) {
+	support := section(t, "support.md", "## How you are told")
+	for _, c := range constants(t, "internal/controller/clusterconfig/*.go", "^reason") {
+		if name := c.value.(*ast.BasicLit).Value; !strings.Contains(support, "`"+strings.Trim(name, `"`)+"`") {
+			t.Errorf("docs/support.md does not name the event %s", name)
+		}
+	}
+}
