@@ -10,7 +10,6 @@ import (
 	"strings"
 	_ "time/tzdata" // the image has no time zones, and maintenance windows name them
 
-	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,8 +74,8 @@ func pauseImage() (string, error) {
 	if image == "" {
 		return "", nil
 	}
-	if _, err := reference.ParseNormalizedNamed(image); err != nil {
-		return "", fmt.Errorf("the environment variable %s is %q: it must be an image, such as registry.example.com/pause:3.10: %w", pauseImageVariable, image, err)
+	if err := nodespec.CheckPauseImage(image); err != nil {
+		return "", fmt.Errorf("the environment variable %s: %w", pauseImageVariable, err)
 	}
 	return image, nil
 }

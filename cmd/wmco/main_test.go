@@ -11,10 +11,12 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 		set     string
 		refused bool
 	}{
-		"unset leaves the usual one":          {"", false},
-		"a registry with a port and a tag":    {"registry.example.com:5000/windows/pause:3.10", false},
-		"a digest":                            {"registry.example.com/pause@sha256:" + strings.Repeat("a", 64), false},
-		"what would end a string in a file":   {"pause'\nevil = 'x", true},
+		"unset leaves the usual one":                  {"", false},
+		"a registry with a port and a tag":            {"registry.example.com:5000/windows/pause:3.10", false},
+		"a digest":                                    {"registry.example.com/pause@sha256:" + strings.Repeat("a", 64), false},
+		"what would end a string in a file":           {"pause'\nevil = 'x", true},
+		"no registry, which no mirror is for":         {"pause:3.10", true},
+		"no tag, which would be another one tomorrow": {"registry.example.com/pause", true},
 		"a scheme":                            {"https://registry.example.com/pause", true},
 		"blanks are no image, and not unset":  {" ", true},
 		"upper case, which no registry takes": {"registry.example.com/Pause:1", true},

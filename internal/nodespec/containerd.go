@@ -1,6 +1,7 @@
 package nodespec
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -55,10 +56,13 @@ func pauseImage(in Inputs) string {
 	return in.PauseImage
 }
 
-// isPauseImage tells whether an image has the form that containerd needs: host, repository, and a tag or digest.
-func isPauseImage(image string) bool {
-	named, err := reference.ParseNamed(image)
-	return err == nil && !reference.IsNameOnly(named)
+// CheckPauseImage says what is wrong with the name of an image for pods' namespaces; nil when nothing is. containerd needs it whole, with host,
+// repository, and a tag or digest.
+func CheckPauseImage(image string) error {
+	if named, err := reference.ParseNamed(image); err != nil || reference.IsNameOnly(named) {
+		return fmt.Errorf("the pause image %q is not host/repository:tag or host/repository@digest, such as registry.example.com/pause:3.10", image)
+	}
+	return nil
 }
 
 // processIsolation runs containers in the kernel of the host. containerd's own values for it on Windows: annotations of containers are

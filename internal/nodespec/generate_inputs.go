@@ -40,7 +40,9 @@ func (in Inputs) validate() error {
 	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'", in.Instance.NodeName)
 	f.need(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
 	f.need(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
-	f.need(in.PauseImage == "" || isPauseImage(in.PauseImage), "the pause image %q is not host/repository:tag", in.PauseImage)
+	if in.PauseImage != "" {
+		f.add(CheckPauseImage(in.PauseImage))
+	}
 	_, sized := parseSize(in.LogSettings.FileSize)
 	f.need(sized || in.LogSettings.FileSize == "", "the size of log files %q is none", in.LogSettings.FileSize)
 	in.Cluster.validate(&f)
