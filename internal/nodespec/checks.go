@@ -8,6 +8,9 @@ import (
 
 const exporterPort = "9182"
 
+// podConnectTimeout is for one connection and what is made for it. It holds up the node's release where nothing answers, so it is short.
+const podConnectTimeout = 15 * time.Second
+
 // checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than the node, or were not
 // seen on real Windows yet.
 func checks(in Inputs) []Check {
@@ -33,13 +36,13 @@ func checks(in Inputs) []Check {
 	}
 	if address := firstAddress(ipv4Networks(in.Cluster.ServiceCIDRs)); address != "" {
 		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "443"), Advisory: true,
-			Timeout: 30 * time.Second,
+			Timeout: podConnectTimeout,
 			Hint:    "Pods on the node may not reach Services: see whether a firewall between the nodes lets the VXLAN port of the hybrid overlay pass."})
 	}
 	for _, address := range in.Cluster.Kubelet.ClusterDNS {
 		if isIPv4(address) {
 			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"), Advisory: true,
-				Timeout: 30 * time.Second,
+				Timeout: podConnectTimeout,
 				Hint:    "Pods on the node may not resolve names: see whether the cluster's DNS runs and whether PodReachesServices passes."})
 		}
 	}
