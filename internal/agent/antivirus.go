@@ -10,7 +10,6 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // antivirusView is what Microsoft Defender Antivirus answered last. Each question costs its service and WMI's some work, so the agent's
@@ -111,8 +110,7 @@ func (e *executor) tolerate(ctx context.Context, ledger plan.Ledger, err error, 
 	if err := e.store.setLedger(ctx, ledger); err != nil {
 		return err
 	}
-	e.current.State, e.current.Detail = verb.StepProgress, "Microsoft Defender Antivirus "+consequence+" ("+err.Error()+")"
-	e.answer.step(e.current)
+	e.advise("Microsoft Defender Antivirus " + consequence + " (" + ledger.Refusal.Reason + ")")
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (e *executor) doMachine(ctx context.Context, operation plan.Operation) erro
 	case plan.TrustCertificate:
 		return e.trustCertificate(ctx, o.Certificate)
 	case plan.DistrustCertificate:
-		return e.host.Roots.Remove(ctx, o.Fingerprint)
+		return e.distrustCertificate(ctx, o.Fingerprint)
 	case plan.AddRoute:
 		return e.host.Routes.Add(ctx, o.Destination)
 	case plan.DeleteRoute:
@@ -137,6 +137,12 @@ func (e *executor) doAll(ctx context.Context, steps []plan.Step) error {
 // progress tells how far the present step is.
 func (e *executor) progress(format string, arguments ...any) {
 	e.answer.detail(e.current, fmt.Sprintf(format, arguments...))
+}
+
+// advise says with the step that it was tried and not done, which keeps nobody from going on.
+func (e *executor) advise(text string) {
+	e.current.State, e.current.Detail = verb.StepProgress, text
+	e.answer.step(e.current)
 }
 
 // within does something that takes long, for at most the limit, and gives a sign of life while it does.

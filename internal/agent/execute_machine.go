@@ -51,6 +51,25 @@ func (e *executor) trustCertificate(ctx context.Context, certificate nodespec.Tr
 	return e.host.Roots.Add(ctx, certificate.DER)
 }
 
+// distrustCertificate takes an authority out of Windows' store of roots. One that somebody else brings too is theirs from then on: the
+// ledger says so, and nobody tries it again.
+func (e *executor) distrustCertificate(ctx context.Context, fingerprint string) error {
+	err := e.host.Roots.Remove(ctx, fingerprint)
+	if !errors.Is(err, host.ErrRefused) || ctx.Err() != nil {
+		return err
+	}
+	ledger, _, readErr := e.store.ledger(ctx)
+	if readErr != nil {
+		return readErr
+	}
+	if noteErr := e.store.setLedger(ctx, ledger.WithForeignCertificate(fingerprint)); noteErr != nil {
+		return noteErr
+	}
+	e.advise("the node does not need the certificate authority any more and has taken away its own part, but others have the host trust it; " +
+		"whoever does not want that takes it away there (" + err.Error() + ")")
+	return nil
+}
+
 // killProcess ends a process if its ID still belongs to the same program.
 func (e *executor) killProcess(ctx context.Context, process host.Process) error {
 	if !strings.EqualFold(e.programOf(ctx, process.PID), process.Path) {

@@ -148,13 +148,12 @@ func (g *gatherer) networks(ctx context.Context) error {
 	if state != host.FeatureEnabled && state != host.FeatureDisablePending {
 		return nil
 	}
-	networks, err := g.host.Networks.Networks(ctx)
-	if err != nil {
-		return fmt.Errorf("list HNS networks: %w", err)
+	networks, endpoints, err := g.askNetworking(ctx)
+	if err != nil && g.booting && ctx.Err() == nil {
+		return nil // hybrid-overlay-node, which wakes it, must not wait for it; until it answers no pod starts
 	}
-	endpoints, err := g.host.Networks.Endpoints(ctx)
 	if err != nil {
-		return fmt.Errorf("list HNS endpoints: %w", err)
+		return err
 	}
 	g.facts.Networks, g.facts.Endpoints = networks, nil
 	for _, endpoint := range endpoints {
@@ -164,6 +163,23 @@ func (g *gatherer) networks(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (g *gatherer) askNetworking(ctx context.Context) ([]host.HNSNetwork, []host.HNSEndpoint, error) {
+	if g.booting {
+		limited, cancel := context.WithTimeout(ctx, LimitCheck)
+		defer cancel()
+		ctx = limited
+	}
+	networks, err := g.host.Networks.Networks(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list HNS networks: %w", err)
+	}
+	endpoints, err := g.host.Networks.Endpoints(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list HNS endpoints: %w", err)
+	}
+	return networks, endpoints, nil
 }
 
 // processes takes those that run from our folders.

@@ -17,7 +17,8 @@ type logKeeper struct {
 	*agent
 	log     *serviceLog
 	due     time.Time
-	trouble string // that was told last
+	trouble string            // that was told last, without what is new each time
+	useless map[string]string // copies of logs that were not emptied, by the log's path; no more than one of each
 }
 
 // look rotates what is too large and deletes what is too old, if it is time to look for that.
@@ -28,32 +29,87 @@ func (l *logKeeper) look(ctx context.Context, logs []nodespec.Log) {
 		return
 	}
 	var failures []error
-	for _, log := range logs {
-		failures = append(failures, l.rotate(ctx, log), l.clean(ctx, log))
-	}
 	trouble := ""
-	if err := errors.Join(failures...); err != nil && ctx.Err() == nil {
-		trouble = err.Error()
+	for _, log := range logs {
+		err := errors.Join(l.rotate(ctx, log), l.clean(ctx, log))
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		failures = append(failures, err)
+		trouble += log.Path + ": " + causes(err) + "\n"
 	}
 	if trouble != l.trouble && trouble != "" {
-		l.log.printf(ctx, "logs are not kept as they should be: %s", trouble)
+		l.log.printf(ctx, "logs are not kept as they should be: %s", errors.Join(failures...))
 	}
 	l.trouble = trouble
 }
 
+// causes are the innermost errors of an error. Around them are names that hold the time.
+func causes(err error) string {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) {
+		var all []string
+		for _, each := range several.Unwrap() {
+			all = append(all, causes(each))
+		}
+		return strings.Join(all, ", ")
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
+}
+
 // rotate copies a log that is too large to a file of another name and empties it.
 func (l *logKeeper) rotate(ctx context.Context, log nodespec.Log) error {
-	info, err := l.host.Files.Stat(ctx, log.Path)
-	if errors.Is(err, host.ErrNotExist) || err == nil && (log.MaxBytes <= 0 || info.Size <= log.MaxBytes || info.LinkTarget != "") {
+	if err := l.deleteUseless(ctx, log); err != nil {
+		return err
+	}
+	large, err := l.tooLarge(ctx, log)
+	if err != nil || !large {
+		return err
+	}
+	to := rotatedPath(log.Path, l.clock.Now())
+	err = l.host.Logs.Rotate(ctx, log.Path, to)
+	switch {
+	case err == nil, errors.Is(err, host.ErrNotExist):
 		return nil
+	case errors.Is(err, host.ErrExist):
+		return fmt.Errorf("rotate %s: %w", log.Path, err) // what is there is not of now
+	}
+	err = fmt.Errorf("rotate %s: %w", log.Path, err)
+	if large, unknown := l.tooLarge(ctx, log); unknown != nil || !large {
+		return err // a copy may be all that there is
+	}
+	if l.useless == nil {
+		l.useless = map[string]string{}
+	}
+	l.useless[log.Path] = to
+	return errors.Join(err, l.deleteUseless(ctx, log))
+}
+
+// tooLarge tells whether a log is to be rotated.
+func (l *logKeeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
+	info, err := l.host.Files.Stat(ctx, log.Path)
+	if errors.Is(err, host.ErrNotExist) {
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", log.Path, err)
+		return false, fmt.Errorf("look at %s: %w", log.Path, err)
 	}
-	err = l.host.Logs.Rotate(ctx, log.Path, rotatedPath(log.Path, l.clock.Now()))
-	if err != nil && !errors.Is(err, host.ErrNotExist) {
-		return fmt.Errorf("rotate %s: %w", log.Path, err)
+	return log.MaxBytes > 0 && info.Size > log.MaxBytes && info.LinkTarget == "", nil
+}
+
+// deleteUseless deletes a copy that a failed rotation has left, if it has: each try would leave one more, as large as the log.
+func (l *logKeeper) deleteUseless(ctx context.Context, log nodespec.Log) error {
+	path, known := l.useless[log.Path]
+	if !known {
+		return nil
 	}
+	if err := l.host.Files.Remove(ctx, path); err != nil {
+		return fmt.Errorf("delete %s, a copy of a log that was not emptied: %w", path, err)
+	}
+	delete(l.useless, log.Path)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -77,4 +78,144 @@ func TestServiceRotatesLogs(t *testing.T) {
 			t.Errorf("told %d times: %s", n, r.log())
 		}
 	})
+}
+
+const containerdLog = `C:\var\log\containerd\containerd.log`
+
+// tooLarge makes the log of containerd larger than its limit.
+func tooLarge(r *rig) {
+	r.Helper()
+	r.must(r.Drive().WriteFile(containerdLog, []byte(strings.Repeat("x", 1<<20))))
+}
+
+// copies are the names of the rotated logs of containerd.
+func copies(r *rig) (names []string) {
+	r.Helper()
+	infos, err := r.Drive().ReadDir(`C:\var\log\containerd`)
+	r.must(err)
+	for _, info := range infos {
+		if strings.HasPrefix(info.Name, "containerd-") {
+			names = append(names, info.Name)
+		}
+	}
+	return names
+}
+
+// A fault that lasts is told once, and what it leaves does not add up. R-106
+func TestServiceCannotRotateLogs(t *testing.T) {
+	t.Parallel()
+	t.Run("a full disk is told once, and once more after it had room", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		told := func(want int) {
+			t.Helper()
+			if n := strings.Count(r.log(), "logs are not kept as they should be"); n != want {
+				t.Errorf("told %d times, want %d: %s", n, want, r.log())
+			}
+		}
+		tooLarge(r)
+		mend := r.DiskFull(512 << 10)
+		for range 5 {
+			r.pass(agent.LogCheck)
+		}
+		told(1)
+		mend()
+		r.pass(agent.LogCheck)
+		if n := len(copies(r)); n != 1 {
+			t.Errorf("%d copies", n)
+		}
+		tooLarge(r)
+		mend = r.DiskFull(512 << 10)
+		defer mend()
+		r.pass(agent.LogCheck)
+		told(2)
+	})
+	t.Run("a log that another program has mapped stays, without copies", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		tooLarge(r)
+		unmap, err := r.MapFile(containerdLog)
+		r.must(err)
+		for range 3 {
+			r.pass(agent.LogCheck)
+		}
+		if got := copies(r); len(got) != 0 {
+			t.Errorf("copies %q", got)
+		}
+		unmap()
+		r.pass(agent.LogCheck)
+		if got := copies(r); len(got) != 1 {
+			t.Errorf("copies %q", got)
+		}
+	})
+	// half copies the log and does not empty it, or does, and fails.
+	half := func(r *rig, empty bool) (remove func()) {
+		return r.OnOperation(func(o fake.Operation) error {
+			if o.Interface != "Logs" {
+				return nil
+			}
+			path := strings.TrimSuffix(containerdLog, ".log") + "-" + r.ticking.Now().UTC().Format("20060102-150405") + ".log"
+			data, err := r.Drive().ReadFile(containerdLog)
+			if err == nil {
+				err = r.Drive().WriteFile(path, data)
+			}
+			if err == nil && empty {
+				err = r.Drive().WriteFile(containerdLog, nil)
+			}
+			return errors.Join(host.ErrInUse, err)
+		})
+	}
+	t.Run("a copy of a log that was not emptied is deleted", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		tooLarge(r)
+		defer half(r, false)()
+		for range 3 {
+			r.pass(agent.LogCheck)
+		}
+		if got := copies(r); len(got) != 0 {
+			t.Errorf("copies %q", got)
+		}
+	})
+	t.Run("while that copy cannot be deleted there is no other", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		tooLarge(r)
+		restore := half(r, false)
+		allow := r.OnOperation(func(o fake.Operation) error {
+			if o.Interface == "Files" && o.Method == "Remove" && strings.Contains(o.Target, `\containerd-`) {
+				return host.ErrInUse
+			}
+			return nil
+		})
+		for range 3 {
+			r.pass(agent.LogCheck)
+		}
+		if got := copies(r); len(got) != 1 {
+			t.Errorf("copies %q", got)
+		}
+		allow()
+		restore()
+		r.pass(agent.LogCheck)
+		if got, left := copies(r), len(r.mustRead(containerdLog)); len(got) != 1 || left != 0 {
+			t.Errorf("copies %q, %d bytes left in the log", got, left)
+		}
+	})
+	t.Run("a copy of a log that was emptied all the same stays", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		tooLarge(r)
+		defer half(r, true)()
+		r.pass(agent.LogCheck)
+		if got := copies(r); len(got) != 1 {
+			t.Errorf("copies %q", got)
+		}
+	})
+}
+
+func (r *rig) mustRead(path string) []byte {
+	r.Helper()
+	data, err := r.Drive().ReadFile(path)
+	r.must(err)
+	return data
 }

@@ -64,6 +64,7 @@ type agent struct {
 	digest     string // of the own program, once it was read
 	seen       antivirusView
 	asked      featureView
+	booting    bool // the node's start after a boot is under way: the Host Networking Service need not answer yet
 }
 
 func newAgent(p Process) *agent {

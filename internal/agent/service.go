@@ -82,7 +82,7 @@ func (k *keeper) look(ctx context.Context) {
 		k.log.flushDue(ctx)
 		return
 	}
-	k.due, k.changed = now.Add(DriftCheck), false
+	k.due, k.changed, k.network.silent = now.Add(DriftCheck), false, false
 	k.check(ctx)
 	// What has changed meanwhile, by a repair too, is seen by the next look: a change during the comparison must not be lost.
 	k.log.flushDue(ctx)

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // After a boot the HNS network is gone until hybrid-overlay-node has made it anew, and the CNI plugin's configuration still lies there. So
@@ -72,9 +75,12 @@ func (b *bootWait) applied(ctx context.Context) bool {
 	return err == nil && b.booted && file.Modified.After(b.boot)
 }
 
+// lasts tells whether the node's start after a boot may still be under way.
+func (b *bootWait) lasts() bool { return !b.started && b.clock.Now().Before(b.until.Add(LimitNetwork)) }
+
 // starting tells whether a step is a part of the node's start after a boot and no repair: nothing was wrong.
 func (b *bootWait) starting(step plan.Step, spec *nodespec.NodeSpec) bool {
-	if spec == nil || b.started || !b.clock.Now().Before(b.until.Add(LimitNetwork)) {
+	if spec == nil || !b.lasts() {
 		return false
 	}
 	switch o := step.Operation.(type) {
@@ -125,6 +131,8 @@ type networkWait struct {
 	*agent
 	awaited *plan.AwaitNetwork // nil while the network is there, or is not to be
 	since   time.Time
+	silent  bool      // the Host Networking Service did not answer: it is not asked before the next comparison
+	began   time.Time // when the service last had hybrid-overlay-node started or stopped
 }
 
 // heed takes over what a plan waits for, and returns the steps to be done now. Where the kubelet runs, the network may only be in the making
@@ -148,13 +156,57 @@ func startsKubelet(step plan.Step) bool {
 
 // arrived tells whether the network is there that was waited for.
 func (n *networkWait) arrived(ctx context.Context) bool {
-	if n.awaited == nil {
+	if n.awaited == nil || n.silent {
 		return false
 	}
-	networks, err := n.host.Networks.Networks(ctx)
+	var networks []host.HNSNetwork
+	e := &executor{agent: n.agent}
+	err := e.within(ctx, LimitCheck, "the Host Networking Service lists its networks", func(ctx context.Context) (err error) {
+		networks, err = n.host.Networks.Networks(ctx)
+		return err
+	})
+	var late *verb.Failure
+	n.silent = errors.As(err, &late)
 	return err == nil && slices.ContainsFunc(networks, func(network host.HNSNetwork) bool {
 		return strings.EqualFold(network.Name, n.awaited.Network) && network.Subnet == n.awaited.Subnet
 	})
+}
+
+// again are the steps that start hybrid-overlay-node anew when it runs and the network does not come: it makes the network only at its start.
+func (n *networkWait) again(steps []plan.Step, facts plan.Facts) []plan.Step {
+	since := n.since
+	if n.began.After(since) {
+		since = n.began
+	}
+	running := facts.Services[nodespec.ServiceHybridOverlay].State == host.ServiceRunning
+	if n.awaited == nil || !running || slices.ContainsFunc(steps, ofOverlay) || n.clock.Since(since) < LimitNetwork {
+		return nil
+	}
+	reason := fmt.Sprintf("HNS network %s has not been there for %s, and hybrid-overlay-node makes it at its start", n.awaited.Network, LimitNetwork)
+	var again []plan.Step
+	for _, operation := range []plan.Operation{
+		plan.StopService{Service: nodespec.ServiceHybridOverlay}, plan.StartService{Service: nodespec.ServiceHybridOverlay},
+	} {
+		again = append(again, plan.Step{Name: plan.Name(operation), Operation: operation, Reason: reason, DisturbsPods: true})
+	}
+	return again
+}
+
+// notice takes down when hybrid-overlay-node is started or stopped, whatever comes of it.
+func (n *networkWait) notice(step plan.Step) {
+	if ofOverlay(step) {
+		n.began = n.clock.Now()
+	}
+}
+
+func ofOverlay(step plan.Step) bool {
+	switch o := step.Operation.(type) {
+	case plan.StartService:
+		return strings.EqualFold(o.Service, nodespec.ServiceHybridOverlay)
+	case plan.StopService:
+		return strings.EqualFold(o.Service, nodespec.ServiceHybridOverlay)
+	}
+	return false
 }
 
 // left says what is to be told of a network that does not come.

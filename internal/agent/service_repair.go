@@ -1,10 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -39,8 +39,8 @@ func (o outcome) tried() []string {
 
 // examine compares the host with the spec and repairs what differs, unless a verb is at work or the host is being given back.
 func (k *keeper) examine(ctx context.Context) (o outcome) {
-	steps, _, err := k.wanted(ctx, &o)
-	if err == nil && len(steps) > 0 {
+	w, err := k.wanted(ctx, &o)
+	if err == nil && len(w.steps) > 0 {
 		err = k.repair(ctx, &o)
 	}
 	if err != nil {
@@ -49,27 +49,37 @@ func (k *keeper) examine(ctx context.Context) (o outcome) {
 	return o
 }
 
-// wanted are the steps that the service may do now, and the facts that they were planned with.
-func (k *keeper) wanted(ctx context.Context, o *outcome) ([]plan.Step, plan.Facts, error) {
+// work is what the service may do now, and what that was planned with.
+type work struct {
+	steps []plan.Step
+	facts plan.Facts
+	spec  nodespec.NodeSpec
+}
+
+// wanted is the work to be done now. failed are the folders of releases that could not be installed.
+func (k *keeper) wanted(ctx context.Context, o *outcome, failed ...string) (work, error) {
 	o.left, o.skipped = "", false
 	spec, err := k.store.spec(ctx)
 	if err != nil || spec == nil {
-		return nil, plan.Facts{}, err
+		return work{}, err
 	}
+	k.booting = k.boot.lasts()
 	facts, err := k.gather(ctx, spec)
 	if err != nil {
-		return nil, plan.Facts{}, err
+		return work{}, err
 	}
 	if facts.Ledger.Removing {
 		o.skipped = true
-		return nil, facts, nil
+		return work{}, nil
 	}
-	steps, left, await := repairable(plan.Make(facts, *spec), facts)
+	p, left := plan.Repair(facts, *spec, failed...)
+	steps, own, await := repairable(p)
 	steps = k.boot.withoutWindows(k.network.heed(await, steps, *spec), *spec)
-	if o.left = left; left == "" {
+	steps = append(steps, k.network.again(steps, facts)...)
+	if o.left = cmp.Or(own, left); o.left == "" {
 		o.left = k.network.left()
 	}
-	return steps, facts, nil
+	return work{steps, facts, *spec}, nil
 }
 
 // repair does the steps under the lock, with facts that were gathered under it.
@@ -87,56 +97,29 @@ func (k *keeper) repair(ctx context.Context, o *outcome) error {
 		return nil
 	}
 	defer k.unlock(ctx)
+	r := &repairer{keeper: k, outcome: o, failed: map[string]bool{}}
 	before := ""
 	for round := 0; ; round++ {
-		steps, facts, err := k.wanted(ctx, o)
-		names := stepNames(steps)
-		if err != nil || len(steps) == 0 {
-			return err
-		}
-		if names == before || round == maxRounds {
-			return &verb.Failure{Reason: verb.ReasonStepFailed, Step: steps[0].Name, Message: "it was done and does not last: " + steps[0].Reason}
+		w, err := k.wanted(ctx, o, r.releases...)
+		names := r.untried(w.steps)
+		switch {
+		case err != nil || len(names) == 0:
+			return cmp.Or(r.err, err)
+		case r.err != nil && (names == before || round == maxRounds):
+			return r.err
+		case names == before || round == maxRounds:
+			return &verb.Failure{Reason: verb.ReasonStepFailed, Step: w.steps[0].Name, Message: "it was done and does not last: " + w.steps[0].Reason}
 		}
 		before = names
-		if err := k.do(ctx, o, steps, facts); err != nil {
-			return err
+		if r.do(ctx, w); ctx.Err() != nil {
+			return cmp.Or(r.err, ctx.Err())
 		}
 	}
 }
 
-func stepNames(steps []plan.Step) string {
-	var names []string
-	for _, step := range steps {
-		names = append(names, step.Name)
-	}
-	return strings.Join(names, "\n")
-}
-
-func (k *keeper) do(ctx context.Context, o *outcome, steps []plan.Step, facts plan.Facts) error {
-	e := &executor{agent: k.agent, facts: facts, payload: newIncoming(nodespec.NodeSpec{}, "")}
-	for _, step := range steps {
-		began := k.clock.Now()
-		if err := e.do(ctx, step); err != nil {
-			return failureOf(step.Name, err)
-		}
-		if advice := e.current.Detail; advice != "" {
-			e.current.Detail = ""
-			k.log.printf(ctx, "%s: %s", step.Name, advice)
-			continue // it was tried and not done
-		}
-		o.repairs = append(o.repairs, repair{step.Name, step.Reason, k.boot.starting(step, k.watcher.spec)})
-		k.log.printf(ctx, "%s, because %s (%s)", step.Name, step.Reason, k.clock.Since(began).Round(time.Millisecond))
-	}
-	return nil
-}
-
-// repairable are the steps of a plan that the service may do: all before the first that would restart the host, wait for the network or
-// stop the service itself, without those that need files which are not on the host. left says what is left to the operator, if anything, and
-// await which network the others wait for.
-func repairable(p plan.Plan, facts plan.Facts) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
-	if n := len(p.Steps); n > 0 && p.Steps[n-1].Reboots {
-		return nil, "a restart of the host, because " + p.Steps[n-1].Reason, nil
-	}
+// repairable are the steps of a plan up to where it waits for the network, without those that stop the service itself. left says what of
+// those is left to the operator, if anything, and await which network the others wait for.
+func repairable(p plan.Plan) (steps []plan.Step, left string, await *plan.AwaitNetwork) {
 	for _, step := range p.Steps {
 		switch o := step.Operation.(type) {
 		case plan.AwaitNetwork:
@@ -150,23 +133,8 @@ func repairable(p plan.Plan, facts plan.Facts) (steps []plan.Step, left string, 
 			if strings.EqualFold(o.Service, nodespec.ServiceAgent) {
 				continue
 			}
-		case plan.InstallRelease:
-			if lacking := lacking(o.Release, facts); lacking != "" {
-				left = lacking + " of " + o.Release.Component + ", which is not on the host"
-				continue
-			}
 		}
 		steps = append(steps, step)
 	}
 	return steps, left, nil
-}
-
-// lacking is a file of a release that is nowhere on the host.
-func lacking(release nodespec.Release, facts plan.Facts) string {
-	for _, file := range release.Files {
-		if _, there := facts.Payload[file.SHA256]; !there {
-			return file.Name
-		}
-	}
-	return ""
 }

@@ -1,8 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent"
@@ -186,4 +190,86 @@ func TestACertificateThatIsNotWhatTheSpecSays(t *testing.T) {
 	if slices.Contains(r.TrustedRoots(), trusted("Third CA").Fingerprint) {
 		t.Error("it is trusted")
 	}
+}
+
+// An authority that a policy brings too stays trusted. What is ours is taken out of the store, the node is told of the rest, and that ends
+// it. R-107
+func TestAnAuthorityThatAPolicyBringsToo(t *testing.T) {
+	t.Parallel()
+	ours := trusted("Example CA")
+	without := func(r *rig) nodespec.NodeSpec {
+		spec := r.full()
+		spec.TrustedCertificates = nil
+		return spec
+	}
+	t.Run("a node that does not need it any more has nothing left to do", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		withdraw := r.PolicyTrusts(ours.DER)
+		var out bytes.Buffer
+		_, err := r.Exec(r.ctx, fake.ExecRequest{Path: r.push(), Args: append([]string{"apply"}, r.send(without(r))...), Stdout: &out, Stderr: io.Discard})
+		r.must(err)
+		if !strings.Contains(out.String(), "group policy") {
+			t.Errorf("the step says nothing of it: %s", out.String())
+		}
+		if p := r.plan(without(r)); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("left to do: %s", names(p))
+		}
+		withdraw()
+		if slices.Contains(r.TrustedRoots(), ours.Fingerprint) {
+			t.Error("what was ours is still in the store")
+		}
+		r.applied(r.full())
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("the service tries it once and tells", func(t *testing.T) {
+		t.Parallel()
+		r := node(t)
+		r.PolicyTrusts(ours.DER)
+		data, err := without(r).Encode()
+		r.must(err)
+		n := r.count(fake.KindRoot, "distrust")
+		r.must(r.Drive().WriteFile(nodespec.SpecPath, data))
+		for range 3 {
+			r.pass(agent.DriftCheck)
+		}
+		if told := strings.Count(r.log(), "group policy"); told != 1 || r.count(fake.KindRoot, "distrust") != n+1 {
+			t.Errorf("told %d times: %s", told, r.log())
+		}
+		if events := r.events(agent.EventNotRepaired); len(events) != 0 {
+			t.Errorf("events %+v", events)
+		}
+	})
+	t.Run("a host that leaves is given back", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		withdraw := r.PolicyTrusts(ours.DER)
+		r.remove()
+		withdraw()
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("a host that an older operator had is taken over and given back", func(t *testing.T) {
+		t.Parallel()
+		policy := func(r *rig) { olderSettings(r); r.PolicyTrusts(trusted("Old CA").DER) }
+		r := takenOver(t, policy)
+		r.configure()
+		if p := r.plan(r.full()); len(p.Steps)+len(p.Needs) != 0 {
+			t.Errorf("left to do: %s", names(p))
+		}
+		r.remove()
+		takenOver(t, policy).remove()
+	})
+	t.Run("a store that fails is a failure", func(t *testing.T) {
+		t.Parallel()
+		r := joined(t)
+		r.OnOperation(func(o fake.Operation) error {
+			if o.Interface == "Roots" && o.Method == "Remove" {
+				return errors.New("the registry is damaged")
+			}
+			return nil
+		})
+		line, _ := r.apply(without(r))
+		r.fails(line, verb.ReasonStepFailed, "the registry is damaged")
+	})
 }

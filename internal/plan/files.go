@@ -68,7 +68,7 @@ func (m *maker) changes(path string) bool {
 }
 
 func (m *maker) makeLinks() {
-	for _, link := range m.spec.Links {
+	for _, link := range m.links {
 		switch fact, there := m.facts.Files[link.Path]; {
 		case !there:
 			m.add(MakeLink{Link: link}, "link %s is not there", link.Path)

@@ -150,7 +150,7 @@ func (l leftovers) variable(facts Facts, name string) *string {
 // addReplaced adds the running services whose program a link takes the place of: a running program cannot be replaced. It does not
 // matter that they cannot start again before the node has its certificate.
 func (m *maker) addReplaced(stops map[string]string) {
-	for _, link := range m.spec.Links {
+	for _, link := range m.links {
 		if fact, there := m.facts.Files[link.Path]; !there || fact.LinkTarget != "" {
 			continue
 		}

@@ -14,6 +14,11 @@ import (
 // rest is planned with the facts after the restart. Steps whose needs are unmet are left out, and the needs are named.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
+	m.makeAll()
+	return m.plan()
+}
+
+func (m *maker) makeAll() {
 	m.stopForeignAgent()
 	m.makeDirectories()
 	m.installReleases()
@@ -32,14 +37,15 @@ func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m.requestCertificates()
 	if m.reboot != "" {
 		m.restart()
-		return m.plan()
+		return
 	}
 	m.installCertificates()
 	m.addRoutes()
 	m.startServices()
 	m.setUpNetwork()
-	m.giveBackStale()
-	return m.plan()
+	if len(m.lacking) == 0 { // else what stays as it is may need it
+		m.giveBackStale()
+	}
 }
 
 // Settle says what must be taken away so that nothing is left on the host that only earlier specs needed.
@@ -70,6 +76,9 @@ type maker struct {
 	stops        map[string]string           // running services that must stop for a change, and why; keys in lower case
 	stopped      bool                        // the plan has the steps that stop them
 	foreign      bool                        // an agent that is not ours was stopped before
+	links        []nodespec.Link             // to be made
+	lacking      []nodespec.Release          // that cannot be installed now; only of a repair
+	held         map[string]bool             // services that stay as they are because of those; keys in lower case
 }
 
 func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
@@ -79,7 +88,7 @@ func newMaker(facts Facts, spec nodespec.NodeSpec) *maker {
 	m.unmet[nodespec.NeedHNSNetwork] = m.networkReason() != ""
 	m.unmet[nodespec.NeedSourceVIP] = sourceVIP(facts, spec.Network) == ""
 	m.reboot = rebootReason(facts, spec)
-	m.releases = m.incompleteReleases()
+	m.releases, m.links = m.incompleteReleases(), m.spec.Links
 	m.files = m.differingFiles()
 	m.stops = m.servicesToStop()
 	return m

@@ -169,7 +169,7 @@ func (m *maker) killReplaced() {
 	for _, service := range m.facts.Services {
 		ofServices[service.PID] = true
 	}
-	for _, link := range m.spec.Links {
+	for _, link := range m.links {
 		if fact, there := m.facts.Files[link.Path]; !there || fact.LinkTarget != "" {
 			continue
 		}

@@ -35,7 +35,7 @@ func (m *maker) servicesToStop() map[string]string {
 	waiting := m.waiting()
 	for _, service := range m.ordered() {
 		name := strings.ToLower(service.Name)
-		if fact, runs := m.running(service.Name); runs && !waiting[name] {
+		if fact, runs := m.running(service.Name); runs && !waiting[name] && !m.held[name] {
 			if reason := m.restartReason(service, fact); reason != "" {
 				stops[name] = reason
 			}
@@ -43,7 +43,8 @@ func (m *maker) servicesToStop() map[string]string {
 	}
 	for _, release := range m.releases {
 		for _, service := range m.spec.Services {
-			if fact, runs := m.running(service.Name); runs && runsFrom(fact, release.Directory) {
+			held := m.held[strings.ToLower(service.Name)]
+			if fact, runs := m.running(service.Name); runs && !held && runsFrom(fact, release.Directory) {
 				stops[strings.ToLower(service.Name)] = m.releaseReason(release)
 			}
 		}
@@ -113,7 +114,7 @@ func (m *maker) stopServices() {
 func (m *maker) waiting() map[string]bool {
 	waiting := map[string]bool{}
 	for _, service := range m.ordered() {
-		waits := m.lacks(service.Needs) || slices.ContainsFunc(service.Dependencies, func(dependency string) bool {
+		waits := m.lacks(service.Needs) || m.cannotStart(service) || slices.ContainsFunc(service.Dependencies, func(dependency string) bool {
 			return waiting[strings.ToLower(dependency)]
 		})
 		waiting[strings.ToLower(service.Name)] = waits
@@ -128,7 +129,8 @@ func (m *maker) startServices() {
 			continue
 		}
 		fact, there := m.facts.service(service.Name)
-		if reason := configureReason(service.ServiceConfig, fact, there); reason != "" {
+		held := m.held[strings.ToLower(service.Name)] // and there, else it would wait
+		if reason := configureReason(service.ServiceConfig, fact, there); reason != "" && !held {
 			m.add(ConfigureService{Service: service.ServiceConfig}, "%s", reason)
 		}
 		reason, stopped := m.stops[strings.ToLower(service.Name)]

@@ -56,10 +56,17 @@ func (m *maker) giveBackStale() {
 	m.steps = append(m.steps, r.steps...)
 }
 
+// draftSuffix ends the name of a file that is being written: what a host's Files leave where a write was cut off.
+const draftSuffix = ".wmco-tmp"
+
 // goesWhole tells whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry without mirrors. It goes
 // in one step: containerd takes an empty folder for a registry about which there is nothing to be said, blocked or not.
 func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	fact := m.facts.Files[path]
+	// A write that was cut off leaves a draft beside the file.
+	if final, draft := strings.CutSuffix(path, draftSuffix); draft && !stale[path] {
+		return m.goesWhole(final, stale)
+	}
 	switch {
 	case !stale[path] || m.facts.Ledger.Paths[path].Existed:
 		return false

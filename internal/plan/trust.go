@@ -26,6 +26,17 @@ func (r *restorer) trustedCertificate(fingerprint string) {
 	}
 }
 
+// WithForeignCertificate notes that others have the machine trust an authority too: it stays when we do not need it any more, as if it had been
+// there before us.
+func (l Ledger) WithForeignCertificate(fingerprint string) Ledger {
+	l.TrustedCertificates = maps.Clone(l.TrustedCertificates)
+	if l.TrustedCertificates == nil {
+		l.TrustedCertificates = map[string]bool{}
+	}
+	l.TrustedCertificates[fingerprint] = true
+	return l
+}
+
 func (f Facts) trusts(fingerprint string) bool {
 	return containsFold(f.TrustedCertificates, fingerprint)
 }
