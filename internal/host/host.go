@@ -192,13 +192,15 @@ type Outbound interface {
 	Connect(ctx context.Context, address string) error
 }
 
-// Roots is the machine's store of trusted root certification authorities, LocalMachine\Root.
+// Roots is the machine's store of trusted root certification authorities, LocalMachine\Root. It shows the machine's own part together with
+// those that group policies, Active Directory and Windows bring.
 type Roots interface {
 	// Fingerprints are the SHA-256 of the certificates in the store, in lower-case hex.
 	Fingerprints(ctx context.Context) ([]string, error)
-	// Add puts a certificate in DER into the store; no error when it is there.
+	// Add puts a certificate in DER into the machine's own part of the store; no error when it is there.
 	Add(ctx context.Context, der []byte) error
-	// Remove takes a certificate out of the store; no error when it is not there.
+	// Remove takes a certificate out of the machine's own part of the store; no error when it is not there. ErrRefused when it is trusted
+	// all the same: a group policy, Active Directory or Windows itself brings it too.
 	Remove(ctx context.Context, fingerprint string) error
 }
 
@@ -215,7 +217,8 @@ type Routes interface {
 
 // Logs are the log files of programs that append to them and do not rotate them.
 type Logs interface {
-	// Rotate copies the log to another file and empties it, while its writer goes on. What is written in between may be lost.
+	// Rotate copies the log to another file and empties it, while its writer goes on. What is written in between may be lost. When the log
+	// cannot be emptied (ErrInUse: a program has it in its memory), there is no copy either.
 	Rotate(ctx context.Context, path, to string) error
 }
 

@@ -28,6 +28,8 @@ type hold struct {
 	image bool
 	// shared holds come from programs that let others read and write the file, as those do that append to their logs.
 	shared bool
+	// mapped holds come from programs that have the file in their memory: it cannot be made shorter.
+	mapped bool
 }
 
 func (n *node) directory() bool { return n.children != nil }
@@ -82,6 +84,16 @@ func (n *node) unshared() error {
 		}
 	}
 	return nil
+}
+
+// filled returns an error when the file cannot be emptied beside what holds it.
+func (n *node) filled() error {
+	for h := range n.holds {
+		if h.mapped {
+			return h.err()
+		}
+	}
+	return n.unshared()
 }
 
 // fixed returns an error when the node cannot be renamed: Windows lets a running executable move, but nothing else that is held.

@@ -68,6 +68,16 @@ func (m *Machine) ServiceFailsToStart(name string, exitCode int) (mend func()) {
 
 // HoldFile keeps a file in use, as a virus scanner does, until it is released. Reboots do not release it.
 func (m *Machine) HoldFile(path string) (release func(), err error) {
+	return m.holdFile(path, hold{})
+}
+
+// MapFile has another program map a file into its memory until it is released: others read and write it meanwhile, but nobody can make
+// it shorter, replace or remove it. Reboots do not release it.
+func (m *Machine) MapFile(path string) (release func(), err error) {
+	return m.holdFile(path, hold{shared: true, mapped: true})
+}
+
+func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 	m.lock()
 	defer m.unlock()
 	at, err := m.drive.existing(path, true)
@@ -78,6 +88,7 @@ func (m *Machine) HoldFile(path string) (release func(), err error) {
 		return nil, fmt.Errorf("hold %s: it lies in a mounted folder", path)
 	}
 	h := at.node.hold("another program", false)
+	h.shared, h.mapped = how.shared, how.mapped
 	return func() {
 		m.lock()
 		defer m.unlock()

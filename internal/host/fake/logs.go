@@ -43,7 +43,7 @@ func (d *drive) rotate(path, to string) (size int64, err error) {
 	case at.mount != nil:
 		return rotateReal(at.real, target.real)
 	}
-	if err := at.node.unshared(); err != nil {
+	if err := at.node.filled(); err != nil {
 		return 0, err
 	}
 	if size = at.node.size(); size > d.free() {
@@ -70,11 +70,14 @@ func rotateReal(path, to string) (size int64, err error) {
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}
+	if err == nil {
+		err = os.Truncate(path, 0)
+	}
 	if err != nil {
 		_ = os.Remove(to) // the first error tells why
 		return 0, err
 	}
-	return int64(len(data)), os.Truncate(path, 0)
+	return int64(len(data)), nil
 }
 
 // AppendLog adds to the end of a file, which is made when it is not there, and keeps it open until the process ends, as a program

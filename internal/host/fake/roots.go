@@ -15,17 +15,24 @@ import (
 // freshRoot is the subject whose digest stands for the certificates that are in the store of a fresh server.
 const freshRoot = "a root certification authority that Windows comes with"
 
-// rootStore is the machine's store of trusted roots, by fingerprint. The machine's lock guards it; it outlives reboots.
-type rootStore map[string]struct{}
+// rootStore is the machine's store of trusted roots, by fingerprint: its own part, and the one that policies bring. The machine's lock
+// guards it; it outlives reboots.
+type rootStore struct{ own, policies map[string]struct{} }
 
-func newRootStore() rootStore { return rootStore{fingerprint([]byte(freshRoot)): {}} }
+func newRootStore() rootStore {
+	return rootStore{own: map[string]struct{}{fingerprint([]byte(freshRoot)): {}}, policies: map[string]struct{}{}}
+}
 
 func fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])
 }
 
-func (s rootStore) fingerprints() []string { return slices.Sorted(maps.Keys(s)) }
+func (s rootStore) fingerprints() []string {
+	all := maps.Clone(s.own)
+	maps.Copy(all, s.policies)
+	return slices.Sorted(maps.Keys(all))
+}
 
 // roots is host.Roots for one process.
 type roots struct{ p *Process }
@@ -42,8 +49,8 @@ func (r roots) Add(ctx context.Context, der []byte) error {
 		if err != nil {
 			return fmt.Errorf("add a trusted root: %w: %w", errASN1, err)
 		}
-		if _, known := m.roots[of]; !known {
-			m.roots[of] = struct{}{}
+		if _, known := m.roots.own[of]; !known {
+			m.roots.own[of] = struct{}{}
 			r.p.record(KindRoot, "trust "+of+" "+certificate.Subject.String(), int64(len(der)))
 		}
 		return nil
@@ -55,9 +62,12 @@ func (r roots) Remove(ctx context.Context, of string) error {
 		if err := host.CheckFingerprint(of); err != nil {
 			return fmt.Errorf("remove a trusted root: %w", err)
 		}
-		if _, known := m.roots[of]; known {
-			delete(m.roots, of)
+		if _, known := m.roots.own[of]; known {
+			delete(m.roots.own, of)
 			r.p.record(KindRoot, "distrust "+of, 0)
+		}
+		if _, brought := m.roots.policies[of]; brought {
+			return fmt.Errorf("remove a trusted root: a group policy brings %s: %w", of, host.ErrRefused)
 		}
 		return nil
 	})
@@ -68,4 +78,17 @@ func (m *Machine) TrustedRoots() []string {
 	m.lock()
 	defer m.unlock()
 	return m.roots.fingerprints()
+}
+
+// PolicyTrusts makes a group policy bring a certificate, until it is withdrawn. It is in the store beside the machine's own.
+func (m *Machine) PolicyTrusts(der []byte) (withdraw func()) {
+	of := fingerprint(der)
+	m.lock()
+	defer m.unlock()
+	m.roots.policies[of] = struct{}{}
+	return func() {
+		m.lock()
+		defer m.unlock()
+		delete(m.roots.policies, of)
+	}
 }

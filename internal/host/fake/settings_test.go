@@ -2,7 +2,11 @@ package fake
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -192,4 +196,68 @@ func TestLogs(t *testing.T) {
 		}
 		mend()
 	})
+	t.Run("a log that cannot be emptied leaves no copy, and its program goes on", func(t *testing.T) {
+		r := boot(t, nil)
+		p := r.process(nil)
+		r.must(p.AppendLog(`C:\a.log`, "one\n"))
+		unmap, err := r.MapFile(`C:\a.log`)
+		r.must(err)
+		r.fails(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`), host.ErrInUse)
+		r.must(p.AppendLog(`C:\a.log`, "two\n"))
+		if got := r.read(`C:\a.log`); got != "one\ntwo\n" {
+			t.Errorf("log %q", got)
+		}
+		if _, err := r.Drive().Stat(`C:\a-1.log`); !errors.Is(err, host.ErrNotExist) {
+			t.Errorf("copy: %v", err)
+		}
+		unmap()
+		r.must(r.Logs.Rotate(r.ctx, `C:\a.log`, `C:\a-1.log`))
+	})
+}
+
+func TestRoots(t *testing.T) {
+	der := certificate(t)
+	trusts := func(r *rig) bool { return slices.Contains(r.TrustedRoots(), fingerprint(der)) }
+	t.Run("a certificate that a policy brings is trusted and can only be removed there", func(t *testing.T) {
+		r := boot(t, nil)
+		withdraw := r.PolicyTrusts(der)
+		for range 2 {
+			r.fails(r.Roots.Remove(r.ctx, fingerprint(der)), host.ErrRefused)
+			if !trusts(r) {
+				t.Error("it is not trusted")
+			}
+		}
+		withdraw()
+		r.must(r.Roots.Remove(r.ctx, fingerprint(der)))
+		if trusts(r) {
+			t.Error("it is still trusted")
+		}
+	})
+	t.Run("one that was added too is taken out of the machine's own part of the store, and then no longer trusted without the policy", func(t *testing.T) {
+		r := boot(t, nil)
+		withdraw := r.PolicyTrusts(der)
+		r.must(r.Roots.Add(r.ctx, der))
+		list, err := r.Roots.Fingerprints(r.ctx)
+		r.must(err)
+		if len(list) != len(slices.Compact(slices.Clone(list))) {
+			t.Errorf("listed more than once: %q", list)
+		}
+		r.fails(r.Roots.Remove(r.ctx, fingerprint(der)), host.ErrRefused)
+		withdraw()
+		if trusts(r) {
+			t.Error("it is still trusted")
+		}
+	})
+}
+
+// certificate is one of a certification authority, in DER.
+func certificate(t *testing.T) []byte {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Policy CA"}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
 }

@@ -44,9 +44,25 @@ func rotate(ctx context.Context, from, to drivePath) error {
 	}
 	err = copyLog(ctx, log, to, info.Access)
 	if err == nil {
-		err = fault("empty", from.String(), log.Truncate(0))
+		err = empty(ctx, log, to)
 	}
-	return errors.Join(err, log.Close())
+	_ = log.Close() // nothing was written through it that could still fail
+	return err
+}
+
+// empty empties the log. Where that fails, as it does while a program has the log mapped into its memory, the copy goes: the log still has
+// every line, and the next try makes another copy.
+func empty(ctx context.Context, log *os.File, rotated drivePath) error {
+	err := log.Truncate(0)
+	if err == nil {
+		return nil
+	}
+	err = fault("empty", log.Name(), err)
+	// Virus scanners look at new files for a moment, in which they cannot be deleted.
+	if removeErr := removeAll(context.WithoutCancel(ctx), rotated); removeErr != nil {
+		err = errors.Join(err, fault("delete", rotated.String(), removeErr))
+	}
+	return err
 }
 
 // copyLog copies the log to a file that only now is made, for those who may use the log. It is whole and on the disk, or it is not there.
@@ -64,7 +80,7 @@ func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access
 		err = rotated.Sync()
 	}
 	if err = errors.Join(err, rotated.Close()); err != nil {
-		_ = removeEntry(to) // best effort: the copy has failed already
+		_ = removeAll(context.WithoutCancel(ctx), to) // best effort: the copy has failed already
 		return fault("write", to.String(), err)
 	}
 	return nil

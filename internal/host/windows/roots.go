@@ -17,36 +17,32 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection: certificates are
-// added to the machine's own registry, those that Windows Update and group policies bring are in the lists too. Programs that verify
-// certificates with Windows, as Go's do, look at the store anew after each change.
+// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection of physical stores:
+// the machine's own (.Default, in the registry), and those that Windows Update (.AuthRoot), group policies (.GroupPolicy) and Active Directory
+// (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what is trusted. Changes are made in the machine's own only, which
+// CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are not ours, and bring back what is deleted there. Programs that verify certificates with
+// Windows, as Go's do, look at the store anew after each change.
 type roots struct{}
 
 const (
 	rootStoreName = "ROOT"
 	encoding      = windows.X509_ASN_ENCODING | windows.PKCS_7_ASN_ENCODING
+
+	allRoots = windows.CERT_STORE_PROV_SYSTEM_W          // the collection
+	ownRoots = windows.CERT_STORE_PROV_SYSTEM_REGISTRY_W // the machine's own part of it
 )
 
 func (roots) Fingerprints(ctx context.Context) ([]string, error) {
-	list, err := detached(ctx, func() (list []string, err error) {
-		err = inRootStore(func(store windows.Handle) error {
-			return eachCertificate(store, func(certificate *windows.CertContext) error {
-				list = append(list, fingerprintOf(certificate))
-				return nil
-			})
-		})
-		return list, err
-	})
+	list, err := detached(ctx, trustedRoots)
 	if err != nil {
 		return nil, fmt.Errorf("list the trusted roots: %w", err)
 	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
+	return list, nil
 }
 
 func (roots) Add(ctx context.Context, der []byte) error {
 	_, err := detached(ctx, func() (struct{}, error) {
-		return struct{}{}, inRootStore(func(store windows.Handle) error { return addRoot(store, der) })
+		return struct{}{}, inRootStore(ownRoots, func(store windows.Handle) error { return addRoot(store, der) })
 	})
 	if err != nil {
 		return fmt.Errorf("add a trusted root: %w", err)
@@ -57,9 +53,7 @@ func (roots) Add(ctx context.Context, der []byte) error {
 func (roots) Remove(ctx context.Context, fingerprint string) error {
 	err := host.CheckFingerprint(fingerprint)
 	if err == nil {
-		_, err = detached(ctx, func() (struct{}, error) {
-			return struct{}{}, inRootStore(func(store windows.Handle) error { return removeRoot(store, fingerprint) })
-		})
+		_, err = detached(ctx, func() (struct{}, error) { return struct{}{}, distrust(fingerprint) })
 	}
 	if err != nil {
 		return fmt.Errorf("remove a trusted root: %w", err)
@@ -67,13 +61,41 @@ func (roots) Remove(ctx context.Context, fingerprint string) error {
 	return nil
 }
 
-// inRootStore opens the store for one use. Without a cache, what others have changed meanwhile is seen.
-func inRootStore(use func(store windows.Handle) error) error {
+// distrust takes a certificate out of the machine's own store, and looks whether that was all that brings it.
+func distrust(fingerprint string) error {
+	if err := inRootStore(ownRoots, func(store windows.Handle) error { return removeRoot(store, fingerprint) }); err != nil {
+		return err
+	}
+	left, err := trustedRoots()
+	if err != nil {
+		return fmt.Errorf("look whether certificate %s is still trusted: %w", fingerprint, err)
+	}
+	if slices.Contains(left, fingerprint) {
+		return fmt.Errorf("certificate %s is not in the machine's own store any more, but a group policy, Active Directory or Windows Update brings it too: %w",
+			fingerprint, host.ErrRefused)
+	}
+	return nil
+}
+
+// trustedRoots are the fingerprints of all certificates of the collection, sorted.
+func trustedRoots() (list []string, err error) {
+	err = inRootStore(allRoots, func(store windows.Handle) error {
+		return eachCertificate(store, func(certificate *windows.CertContext) error {
+			list = append(list, fingerprintOf(certificate))
+			return nil
+		})
+	})
+	slices.Sort(list)
+	return slices.Compact(list), err
+}
+
+// inRootStore opens the store, all of it or the machine's own part, for one use. Without a cache, what others have changed meanwhile is seen.
+func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	name, err := windows.UTF16PtrFromString(rootStoreName)
 	if err != nil {
 		return err
 	}
-	store, err := windows.CertOpenStore(windows.CERT_STORE_PROV_SYSTEM_W, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE, uintptr(unsafe.Pointer(name)))
+	store, err := windows.CertOpenStore(provider, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE, uintptr(unsafe.Pointer(name)))
 	if err != nil {
 		return fmt.Errorf("open the machine's certificate store %s: %w", rootStoreName, translate(err))
 	}
@@ -87,7 +109,7 @@ func inRootStore(use func(store windows.Handle) error) error {
 }
 
 // commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too, but only with the
-// last context of one of its certificates. A store of the collection that writes by itself calls it an error, and is right.
+// last context of one of its certificates. A store that writes by itself calls it an error, and is right.
 func commit(store windows.Handle) {
 	const writeAll = 3
 	_, _, _ = windows.NewLazySystemDLL("crypt32.dll").NewProc("CertControlStore").Call(uintptr(store), 0, writeAll, 0)
@@ -137,7 +159,7 @@ func addRoot(store windows.Handle, der []byte) error {
 	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING, nil))
 }
 
-// removeRoot deletes the certificate from each store of the collection that has it. It is found first, and deleted when the walk is over.
+// removeRoot deletes the certificate from the store. It is found first, and deleted when the walk is over.
 func removeRoot(store windows.Handle, fingerprint string) error {
 	var found []*windows.CertContext
 	err := eachCertificate(store, func(certificate *windows.CertContext) error {
@@ -148,7 +170,7 @@ func removeRoot(store windows.Handle, fingerprint string) error {
 	})
 	for _, certificate := range found {
 		if deleteErr := windows.CertDeleteCertificateFromStore(certificate); deleteErr != nil && err == nil { // frees it in any case
-			err = fmt.Errorf("certificate %s (a certificate that a group policy brings can only be removed there): %w", fingerprint, translate(deleteErr))
+			err = fmt.Errorf("certificate %s: %w", fingerprint, translate(deleteErr))
 		}
 	}
 	return err

@@ -82,23 +82,25 @@ func (m manager) dependents(ctx context.Context, name string) ([]string, error) 
 	return names, nil
 }
 
-// end stops a service on which nothing depends any more, and waits until its process is gone.
+// end stops a service on which nothing depends any more, and waits until its process is gone. The status may be old: to stop what depended
+// on it may have taken minutes.
 func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS) error {
-	process, err := ownProcess(status)
-	if err != nil {
+	handle, run, err := claimProcess(runOf(status), s.processCalls(ctx))
+	if err != nil || run.state == stateStopped {
 		return err
 	}
+	process := windows.Handle(handle)
 	if process != 0 {
 		defer func() { _ = windows.CloseHandle(process) }()
 	}
-	if err := s.requestUntilStopped(ctx, status.ProcessId); err != nil {
+	if err := s.requestUntilStopped(ctx, run.pid); err != nil {
 		return err
 	}
 	if process == 0 {
 		return nil
 	}
 	if err := awaitExit(ctx, process, exitGrace); err != nil {
-		return fmt.Errorf("wait for its process %d to end: %w", status.ProcessId, err)
+		return fmt.Errorf("wait for its process %d to end: %w", run.pid, err)
 	}
 	return nil
 }
@@ -122,19 +124,37 @@ func awaitExit(ctx context.Context, process windows.Handle, grace time.Duration)
 	return waitForObject(ctx, process)
 }
 
-// ownProcess is a handle of the service's process to wait for, and to end; 0 when the process is not the service's alone or is protected.
-func ownProcess(status windows.SERVICE_STATUS_PROCESS) (windows.Handle, error) {
-	if status.ProcessId == 0 || status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS == 0 {
-		return 0, nil
+func runOf(status windows.SERVICE_STATUS_PROCESS) serviceRun {
+	return serviceRun{status.CurrentState, status.ProcessId, status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS != 0}
+}
+
+// processCalls open the service's process to wait for, and to end, with OpenProcess, and ask after it with QueryServiceStatusEx.
+func (s service) processCalls(ctx context.Context) processCalls {
+	return processCalls{
+		open: openToEnd,
+		close: func(handle uintptr) {
+			_ = windows.CloseHandle(windows.Handle(handle))
+		},
+		query: func() (serviceRun, error) {
+			if ctx.Err() != nil {
+				return serviceRun{}, context.Cause(ctx)
+			}
+			status, err := s.status()
+			return runOf(status), err
+		},
 	}
-	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_TERMINATE, false, status.ProcessId)
+}
+
+// openToEnd opens a process to wait for its end, and to end it.
+func openToEnd(pid uint32) (uintptr, error) {
+	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_TERMINATE, false, pid)
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) || errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 		return 0, nil // it has ended, or Windows protects it
 	}
 	if err != nil {
-		return 0, fmt.Errorf("open its process %d: %w", status.ProcessId, err)
+		return 0, fmt.Errorf("open its process %d: %w", pid, err)
 	}
-	return process, nil
+	return uintptr(process), nil
 }
 
 // requestUntilStopped sends the stop control and waits until the service has stopped.
