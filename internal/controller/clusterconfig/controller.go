@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +43,7 @@ type Source struct {
 	// Report tells whether the operator can serve the cluster; nil tells nobody.
 	Report *Reporter
 
-	reader    client.Reader
+	kept      *secretsReader
 	namespace string
 	changed   chan<- event.GenericEvent
 	optional  optionalKinds
@@ -53,7 +55,8 @@ type Source struct {
 
 // NewSource makes a source that reads the API server directly and tells on changed when the facts differ from before.
 func NewSource(reader client.Reader, namespace string, changed chan<- event.GenericEvent) *Source {
-	return &Source{reader: reader, namespace: namespace, changed: changed, err: errNotRead}
+	kept := &secretsReader{Reader: reader, clock: clock.RealClock{}, secrets: map[types.NamespacedName]keptSecret{}}
+	return &Source{kept: kept, namespace: namespace, changed: changed, err: errNotRead}
 }
 
 // Current returns the facts that were read last, or why they cannot be used.
@@ -84,15 +87,19 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile reads the cluster. A request that fails keeps the last good facts; an object that is absent or wrong does not.
+// Reconcile reads the cluster. A request that fails keeps the last good facts; an object that is absent or wrong does not, but for an
+// optional Secret, whose absence counts when it has lasted.
 func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if err := s.optional.watch(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	facts, notices, err := cluster.Read(ctx, s.reader, s.namespace)
+	facts, notices, err := cluster.Read(ctx, s.kept, s.namespace)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
 		return ctrl.Result{}, fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	if err == nil {
+		s.kept.confirm()
 	}
 	if s.keep(facts, err) {
 		if err != nil {
@@ -114,7 +121,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 			}
 		}
 	}
-	return ctrl.Result{RequeueAfter: s.optional.next()}, nil
+	return ctrl.Result{RequeueAfter: s.kept.next(s.optional.next())}, nil
 }
 
 // keep stores what was read and tells whether it differs from before.

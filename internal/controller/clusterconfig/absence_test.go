@@ -1,0 +1,304 @@
+package clusterconfig
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/internal/cluster"
+)
+
+// absences is a Source of a cluster whose Secrets come and go.
+type absences struct {
+	*Source
+	t       *testing.T
+	client  client.WithWatch
+	clock   *testingclock.FakePassiveClock
+	changed chan event.GenericEvent
+	// fails is the error of each request for a Secret.
+	fails error
+}
+
+func newAbsences(t *testing.T) *absences {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, cluster.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &absences{t: t, clock: testingclock.NewFakePassiveClock(time.Unix(1<<30, 0))}
+	a.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(orderlyCluster(t)...).Build()
+	a.restart()
+	return a
+}
+
+// restart starts the operator, which reads the cluster.
+func (a *absences) restart() {
+	a.t.Helper()
+	reader := interceptor.NewClient(a.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, ok := object.(*corev1.Secret); ok && a.fails != nil {
+				return a.fails
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	a.changed = make(chan event.GenericEvent, 10)
+	a.Source = NewSource(reader, namespace, a.changed)
+	a.kept.clock = a.clock
+	a.reads(1)
+}
+
+// reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so again.
+func (a *absences) reads(told int) time.Duration {
+	a.t.Helper()
+	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if got := len(a.changed); got != told {
+		a.t.Errorf("%d changes were told, want %d", got, told)
+	}
+	for len(a.changed) > 0 {
+		<-a.changed
+	}
+	return result.RequeueAfter
+}
+
+// afterwards lets time pass, and then the Source read the cluster.
+func (a *absences) afterwards(passed time.Duration, told int) time.Duration {
+	a.t.Helper()
+	a.clock.SetTime(a.clock.Now().Add(passed))
+	return a.reads(told)
+}
+
+func (a *absences) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *absences) makes(secret *corev1.Secret) {
+	a.t.Helper()
+	a.must(a.client.Create(a.t.Context(), secret.DeepCopy()))
+}
+
+func (a *absences) deletes(secret *corev1.Secret) {
+	a.t.Helper()
+	a.must(a.client.Delete(a.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}}))
+}
+
+// serves looks at the certificate that exporters are to have; nil is for none.
+func (a *absences) serves(secret *corev1.Secret) {
+	a.t.Helper()
+	facts, err := a.Current()
+	a.must(err)
+	want := ""
+	if secret != nil {
+		want = string(secret.Data[corev1.TLSCertKey])
+	}
+	if facts.MetricsServing.Certificate != want {
+		a.t.Errorf("the exporters' certificate is %q, want %q", facts.MetricsServing.Certificate, want)
+	}
+}
+
+// pulls looks at the credentials that nodes are to have.
+func (a *absences) pulls(registries ...string) {
+	a.t.Helper()
+	facts, err := a.Current()
+	a.must(err)
+	var got []string
+	for _, credential := range facts.Registries.Credentials {
+		got = append(got, credential.Registry)
+	}
+	if len(got) != len(registries) || len(got) > 0 && got[0] != registries[0] {
+		a.t.Errorf("credentials are for %q, want %q", got, registries)
+	}
+}
+
+func servingCertificate(t *testing.T) *corev1.Secret {
+	t.Helper()
+	return (&running{namespace: namespace}).servingSecret(t)
+}
+
+func pullSecretFor(registry string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.PullSecret.Namespace, Name: cluster.PullSecret.Name},
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + registry + `":{"username":"user","password":"password"}}}`)},
+	}
+}
+
+// L-02, R-087
+func TestASecretThatIsAbsentForAMomentChangesNoNode(t *testing.T) {
+	t.Run("deleted and made again, it is one change", func(t *testing.T) {
+		a, first, second := newAbsences(t), servingCertificate(t), servingCertificate(t)
+		a.makes(first)
+		a.makes(pullSecretFor("one.example.com"))
+		if next := a.reads(1); next != rereadInterval {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.deletes(first)
+		a.deletes(pullSecretFor("one.example.com"))
+		if next := a.reads(0); next != lastingAbsence {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.serves(first)
+		a.pulls("one.example.com")
+		if next := a.afterwards(lastingAbsence/4, 0); next != lastingAbsence*3/4 {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.makes(second)
+		a.makes(pullSecretFor("two.example.com"))
+		if next := a.reads(1); next != rereadInterval {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.serves(second)
+		a.pulls("two.example.com")
+		a.afterwards(time.Hour, 0)
+	})
+	t.Run("deleted and made again as it was, it is none", func(t *testing.T) {
+		a, secret := newAbsences(t), servingCertificate(t)
+		a.makes(secret)
+		a.reads(1)
+		a.deletes(secret)
+		a.reads(0)
+		a.makes(secret)
+		a.reads(0)
+	})
+	t.Run("deleted for good, it counts after a while", func(t *testing.T) {
+		a, secret := newAbsences(t), servingCertificate(t)
+		a.makes(secret)
+		a.makes(pullSecretFor("one.example.com"))
+		a.reads(1)
+		a.deletes(secret)
+		a.reads(0)
+		a.afterwards(lastingAbsence/2, 0)
+		a.deletes(pullSecretFor("one.example.com"))
+		if next := a.reads(0); next != lastingAbsence/2 {
+			t.Errorf("it reads again in %s", next)
+		}
+		if next := a.afterwards(lastingAbsence/2, 1); next != lastingAbsence/2 {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.serves(nil)
+		a.pulls("one.example.com")
+		if next := a.afterwards(lastingAbsence, 1); next != rereadInterval {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.pulls()
+		a.afterwards(time.Hour, 0)
+	})
+	t.Run("deleted twice, each absence is one of its own", func(t *testing.T) {
+		a, secret := newAbsences(t), servingCertificate(t)
+		a.makes(secret)
+		a.reads(1)
+		for range 3 {
+			a.deletes(secret)
+			a.reads(0)
+			a.afterwards(lastingAbsence*3/4, 0)
+			a.makes(secret)
+			a.reads(0)
+		}
+		a.serves(secret)
+	})
+	t.Run("all else is taken over at once", func(t *testing.T) {
+		a := newAbsences(t)
+		a.makes(pullSecretFor("mirror.example.com"))
+		a.reads(1)
+		a.deletes(pullSecretFor("mirror.example.com"))
+		a.must(a.client.Create(t.Context(), &configv1.ImageDigestMirrorSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: configv1.ImageDigestMirrorSetSpec{
+			ImageDigestMirrors: []configv1.ImageDigestMirrors{{Source: "quay.io", Mirrors: []configv1.ImageMirror{"mirror.example.com"}}},
+		}}))
+		a.reads(1)
+		facts, err := a.Current()
+		a.must(err)
+		if hosts := facts.Registries.Hosts; len(hosts) != 1 || len(hosts[0].Mirrors) != 1 || hosts[0].Mirrors[0].Authorization == "" {
+			t.Errorf("a new mirror comes without its credentials: %+v", facts.Registries)
+		}
+	})
+}
+
+// R-087
+func TestAnAbsenceOfWhichNothingIsKnownCountsAtOnce(t *testing.T) {
+	t.Run("when the operator was started during it", func(t *testing.T) {
+		a, secret := newAbsences(t), servingCertificate(t)
+		a.makes(secret)
+		a.reads(1)
+		a.deletes(secret)
+		a.reads(0)
+		a.restart()
+		a.serves(nil)
+	})
+	t.Run("when the Secret was never one that can be used", func(t *testing.T) {
+		a, garbage := newAbsences(t), servingCertificate(t)
+		garbage.Data[corev1.TLSPrivateKeyKey] = nil
+		a.makes(garbage)
+		a.reads(1)
+		a.deletes(garbage)
+		if next := a.reads(1); next != rereadInterval {
+			t.Errorf("it reads again in %s", next)
+		}
+		a.serves(nil)
+	})
+}
+
+// R-087
+func TestASecretIsKeptFromTheLastGoodRead(t *testing.T) {
+	t.Run("when it was garbage before it was deleted", func(t *testing.T) {
+		a, secret, garbage := newAbsences(t), servingCertificate(t), servingCertificate(t)
+		garbage.Data[corev1.TLSPrivateKeyKey] = nil
+		a.makes(secret)
+		a.reads(1)
+		a.deletes(secret)
+		a.makes(garbage)
+		a.reads(1)
+		a.deletes(garbage)
+		a.reads(1)
+		a.serves(secret)
+		a.afterwards(lastingAbsence, 1)
+		a.serves(nil)
+	})
+	t.Run("when another object was wrong meanwhile", func(t *testing.T) {
+		a, secret := newAbsences(t), servingCertificate(t)
+		a.makes(secret)
+		a.reads(1)
+		garbage := pullSecretFor(`"`)
+		a.makes(garbage)
+		a.deletes(secret)
+		a.reads(1)
+		a.deletes(garbage)
+		a.reads(1)
+		a.serves(secret)
+	})
+	t.Run("when a request failed", func(t *testing.T) {
+		a, secret := newAbsences(t), servingCertificate(t)
+		a.makes(secret)
+		a.reads(1)
+		a.deletes(secret)
+		a.reads(0)
+		a.fails = errors.New("connection refused")
+		a.clock.SetTime(a.clock.Now().Add(2 * time.Minute))
+		if _, err := a.Reconcile(t.Context(), ctrl.Request{}); !errors.Is(err, a.fails) {
+			t.Errorf("error is %v", err)
+		}
+		a.serves(secret)
+		a.fails = nil
+		a.reads(1)
+		a.serves(nil)
+	})
+}
