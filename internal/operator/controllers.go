@@ -48,7 +48,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 
 	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder, Cluster: facts}
-	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder}
+	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder, Cluster: facts}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
 		Namespace: c.Namespace, Version: c.Version, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,

@@ -3,7 +3,9 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -17,6 +19,8 @@ type Claim struct {
 	Node *corev1.Node
 	// Others are all WindowsInstances, the claimant among them or not.
 	Others []v1alpha1.WindowsInstance
+	// Machines are all Machines of the cluster, the claimant's own among them or not; none where there is no Machine API.
+	Machines []machinev1beta1.Machine
 	// Older is what shows that a Node which an operator before version 12 has configured is that of the claimant's host.
 	Older OlderProof
 }
@@ -25,6 +29,8 @@ type Claim struct {
 // this very host's Node from the time of an operator before version 12. Who has
 // confirmed a claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it
 // has: the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
+//
+// The names of Machines are taken by their hosts, also before these are nodes: the first to ask for such a name need not be the right one.
 //
 // An instance of the same host is a rival whatever name it has: where the source names hosts, two instances of one host differ in that.
 func NameClaim(claim Claim) Decision {
@@ -37,7 +43,48 @@ func NameClaim(claim Claim) Decision {
 			return decision
 		}
 	}
+	if decision := againstMachines(claim); !decision.Allowed {
+		return decision
+	}
 	return againstNode(claim)
+}
+
+// againstMachines refuses a name that the host of a Machine has or will have, unless it is the claimant's own.
+func againstMachines(claim Claim) Decision {
+	for i := range claim.Machines {
+		machine := &claim.Machines[i]
+		if own := claim.Instance.Spec.Source.Machine; own != nil && own.Namespace == machine.Namespace && own.Name == machine.Name && own.UID == machine.UID {
+			continue
+		}
+		if slices.ContainsFunc(machineNames(machine), func(name string) bool { return strings.EqualFold(name, claim.NodeName) }) {
+			return Decision{
+				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
+				Message: fmt.Sprintf("The host is to be node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
+					claim.NodeName, machine.Namespace, machine.Name),
+			}
+		}
+	}
+	return Decision{Allowed: true}
+}
+
+// machineNames are those of which one is or will be that of the Machine's Node.
+func machineNames(machine *machinev1beta1.Machine) []string {
+	names := dnsNames(machine.Status.Addresses)
+	if machine.Status.NodeRef != nil {
+		names = append(names, machine.Status.NodeRef.Name)
+	}
+	return names
+}
+
+// dnsNames are the names in a cloud's own network among the addresses of a Machine.
+func dnsNames(addresses []corev1.NodeAddress) []string {
+	var names []string
+	for _, address := range addresses {
+		if address.Type == corev1.NodeInternalDNS || address.Type == corev1.NodeHostName {
+			names = append(names, strings.ToLower(address.Address))
+		}
+	}
+	return names
 }
 
 // rivals tells whether another instance claims the same name, or has the same host under whatever name.

@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -42,6 +44,18 @@ func TestNameClaim(t *testing.T) {
 	namesake := claimant("machine", "winworker-x2k4f", "key-1", time.Hour)
 	clone := claimant("clone", "winworker-x2k4f", "key-1", time.Hour)
 	clone.Status.Host.Addresses = []string{"10.0.0.9"}
+	provisioning := []machinev1beta1.Machine{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-0", UID: "machine-uid"},
+		Status: machinev1beta1.MachineStatus{NodeRef: &corev1.ObjectReference{Name: "node-of-master"}, Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: "10.0.0.3"}, {Type: corev1.NodeInternalDNS, Address: "ip-10-0-0-3.EC2.internal"},
+			{Type: corev1.NodeHostName, Address: "host-3"}, {Type: corev1.NodeExternalDNS, Address: "ec2-18-0-0-3.amazonaws.com"},
+		}},
+	}}
+	onMachine := func(uid types.UID) v1alpha1.WindowsInstance {
+		instance := young
+		instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: "master-0", UID: uid}
+		return instance
+	}
 	for _, instance := range []*v1alpha1.WindowsInstance{&young, &twin, &namesake} {
 		instance.Status.Host.Addresses = []string{"10.0.0.8", "192.168.0.8"}
 	}
@@ -70,6 +84,18 @@ func TestNameClaim(t *testing.T) {
 		"a host that moved to a new address takes over from its removed entry (R-077)": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{removed(twin)},
 				Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "twin" })}, ""},
+		"a Machine's name is taken before its Node is there": {
+			Claim{Instance: young, NodeName: "ip-10-0-0-3.ec2.internal", Machines: provisioning}, v1alpha1.ReasonNameConflict},
+		"and so is its host name": {
+			Claim{Instance: young, NodeName: "host-3", Machines: provisioning}, v1alpha1.ReasonNameConflict},
+		"and the name of a Node that it had": {
+			Claim{Instance: young, NodeName: "node-of-master", Machines: provisioning}, v1alpha1.ReasonNameConflict},
+		"the host of the Machine itself has it": {
+			Claim{Instance: onMachine("machine-uid"), NodeName: "ip-10-0-0-3.ec2.internal", Machines: provisioning}, ""},
+		"but not that of another Machine which had the Machine's name": {
+			Claim{Instance: onMachine("former-uid"), NodeName: "ip-10-0-0-3.ec2.internal", Machines: provisioning}, v1alpha1.ReasonNameConflict},
+		"what else Machines are called is nobody's node name": {
+			Claim{Instance: young, NodeName: "ec2-18-0-0-3.amazonaws.com", Machines: provisioning}, ""},
 		"a Linux node keeps its name: nobody becomes master-0": {
 			Claim{Instance: young, NodeName: "master-0", Node: nodeNamed("master-0", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" })},
 			v1alpha1.ReasonNameConflict},

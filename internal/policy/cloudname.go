@@ -71,12 +71,7 @@ func cloudNameForm(c CloudName) string {
 }
 
 func otherCloudName(c CloudName) string {
-	var names []string
-	for _, address := range c.Addresses {
-		if address.Type == corev1.NodeInternalDNS || address.Type == corev1.NodeHostName {
-			names = append(names, strings.ToLower(address.Address))
-		}
-	}
+	names := dnsNames(c.Addresses)
 	if len(names) == 0 || slices.Contains(names, strings.ToLower(c.Name)) {
 		return ""
 	}
@@ -85,14 +80,11 @@ func otherCloudName(c CloudName) string {
 }
 
 // KeepsName tells whether a host on a platform whose machines the cloud names keeps the node name that it has been granted. registered tells
-// whether there is a Node of that name, and hostName is the computer's name.
+// whether there is a Node of that name.
 //
-// A node is never disturbed because the metadata service does not answer. And a Node that has the computer's name was configured before nodes
-// had the cloud's: it stays what it is, for under another name it would be a second node. Any other difference means that the machine has
-// got another name, like a host elsewhere that was renamed.
-func KeepsName(claimed string, registered bool, hostName string, told CloudName) bool {
-	if told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed) {
-		return true
-	}
-	return registered && strings.EqualFold(hostName, claimed)
+// A Node stays what it is, whatever the cloud says later: under another name the host would be a second node, and nobody would drain the
+// first. It has another name if it was configured before nodes had the cloud's, or if the domain in a VPC's DHCP options was changed. And a
+// claim is not given up because the metadata service does not answer.
+func KeepsName(claimed string, registered bool, told CloudName) bool {
+	return registered || told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed)
 }

@@ -73,6 +73,7 @@ func TestWhoseNodesTheCloudNames(t *testing.T) {
 
 func TestANodeKeepsItsName(t *testing.T) {
 	const host, cloud = "ec2amaz-1", "ip-10-0-128-7.ec2.internal"
+	const domain = "ip-10-0-128-7.corp.example"
 	for name, c := range map[string]struct {
 		claimed    string
 		registered bool
@@ -84,11 +85,12 @@ func TestANodeKeepsItsName(t *testing.T) {
 		"while the metadata service does not answer":     {cloud, true, CloudName{Error: "no route"}, true},
 		"while nobody has asked":                         {cloud, false, CloudName{}, true},
 		"that an earlier version has given it":           {host, true, CloudName{Name: cloud}, true},
+		"when the network has got another domain":        {cloud, true, CloudName{Name: domain}, true},
 		"but not a claim to it that nobody has acted on": {host, false, CloudName{Name: cloud}, false},
-		"but not when the cloud has renamed the machine": {"ip-10-0-0-1.ec2.internal", true, CloudName{Name: cloud}, false},
+		"nor one to the name of before":                  {cloud, false, CloudName{Name: domain}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := KeepsName(c.claimed, c.registered, host, c.told); got != c.want {
+			if got := KeepsName(c.claimed, c.registered, c.told); got != c.want {
 				t.Error(got)
 			}
 		})

@@ -19,16 +19,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kubelet-serving,verbs=approve
-// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
 
 // refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been behind.
 const refusedRecheck = time.Minute
+
+// ClusterSource knows the cluster, or why it cannot be read.
+type ClusterSource interface {
+	Current() (nodespec.Cluster, error)
+}
 
 // Reconciler approves serving certificates of known Windows nodes. What is not ours is left alone; what is ours and not right is left
 // pending, with an event on the WindowsInstance.
@@ -39,6 +45,7 @@ type Reconciler struct {
 	Clientset kubernetes.Interface
 	Namespace string
 	Events    events.EventRecorder
+	Cluster   ClusterSource
 
 	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one goroutine uses it.
 	told map[string]string
@@ -69,19 +76,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
 		return ctrl.Result{}, nil
 	}
-	known, instances, err := r.knownNodes(ctx)
+	known, err := r.knowledge(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := policy.ApproveServingRequest(*csr, known)
-	if decision.Outcome == policy.Refuse {
-		if err := r.addMachine(ctx, known, instances[decision.NodeName]); err != nil {
+	decision := policy.ApproveServingRequest(*csr, known.nodes)
+	instance := known.instances[decision.NodeName]
+	if decision.Outcome == policy.Refuse && instance != nil {
+		if err := r.addCloud(ctx, known, instance); err != nil {
 			return ctrl.Result{}, err
 		}
-		decision = policy.ApproveServingRequest(*csr, known)
+		decision = policy.ApproveServingRequest(*csr, known.nodes)
 	}
 	if decision.Outcome == policy.Refuse {
-		r.tell(ctx, csr, instances[decision.NodeName], decision)
+		r.tell(ctx, csr, instance, decision)
 		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}
 	delete(r.told, csr.Name)

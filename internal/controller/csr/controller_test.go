@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 const (
@@ -84,6 +85,13 @@ func machine() *machinev1beta1.Machine {
 	}
 }
 
+// onAWS is a cluster there.
+type onAWS struct{}
+
+func (onAWS) Current() (nodespec.Cluster, error) {
+	return nodespec.Cluster{Platform: "AWS", ServiceCIDRs: []string{"172.30.0.0/16"}, APIServerInternalURL: "https://api-int.lab.example.com:6443"}, nil
+}
+
 // decide has the controller look at the request once, and tells whether it was approved and what was said.
 func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool, told []string) {
 	t.Helper()
@@ -93,7 +101,7 @@ func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, csr)...).Build()
 	clientset, recorder := kubefake.NewClientset(csr.DeepCopy()), events.NewFakeRecorder(10)
-	r := &Reconciler{Client: api, Live: api, Clientset: clientset, Namespace: namespace, Events: recorder}
+	r := &Reconciler{Client: api, Live: api, Clientset: clientset, Namespace: namespace, Events: recorder, Cluster: onAWS{}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,13 @@ package instance
 
 import (
 	"context"
+	"fmt"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -35,19 +40,15 @@ func (s *scope) cloudNodeName(ctx context.Context) (string, *obstacle) {
 
 // keepsName tells whether the host keeps the node name that it has been granted.
 func (s *scope) keepsName(ctx context.Context, told policy.CloudName) (bool, error) {
-	ref, hostName := s.instance.Status.NodeRef, s.session.facts.System.HostName
+	ref := s.instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
 		return false, nil
 	}
-	registered := ref.UID != ""
-	if !registered && !policy.KeepsName(ref.Name, false, hostName, told) {
-		node, err := s.node(ctx)
-		if err != nil {
-			return false, err
-		}
-		registered = node != nil
+	if policy.KeepsName(ref.Name, ref.UID != "", told) {
+		return true, nil
 	}
-	return policy.KeepsName(ref.Name, registered, hostName, told), nil
+	node, err := s.liveNode(ctx, ref.Name) // the kubelet may have registered it, and nobody has noted that yet
+	return err == nil && policy.KeepsName(ref.Name, node != nil, told), err
 }
 
 // machineAddresses are those of the instance's Machine; none when it has no Machine.
@@ -62,6 +63,16 @@ func (s *scope) machineAddresses(ctx context.Context) ([]corev1.NodeAddress, err
 	return machine.Status.Addresses, nil
 }
 
+// machines are all Machines of the cluster, read from the API server; none where there is no Machine API.
+func (s *scope) machines(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	var list machinev1beta1.MachineList
+	err := s.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list Machines, whose names are taken: %w", err)
+	}
+	return list.Items, nil
+}
+
 func cloudNameObstacle(decision policy.Decision) *obstacle {
 	if decision.Reason == v1alpha1.ReasonNameConflict {
 		return &obstacle{
@@ -71,6 +82,7 @@ func cloudNameObstacle(decision policy.Decision) *obstacle {
 	}
 	return &obstacle{
 		condition: v1alpha1.ConditionSupported, reason: decision.Reason, message: decision.Message,
-		next: "Nothing on the host was changed. Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself.",
+		next: "Nothing on the host was changed. Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
+			"On AWS and GCP only machines of that cloud can be nodes: take a host that is elsewhere out of its source.",
 	}
 }

@@ -1,16 +1,22 @@
 package instance
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 const cloudName = "ip-10-0-128-7.ec2.internal"
@@ -74,7 +80,8 @@ func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
 	for range 3 {
 		instance, after := x.reconcile()
 		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonCloudNameUnknown)
-		if !strings.Contains(condition.Message, "metadata service of AWS") || !strings.Contains(instance.Status.NextAction, "169.254.169.254") {
+		if !strings.Contains(condition.Message, "metadata service of AWS") || !strings.Contains(instance.Status.NextAction, "169.254.169.254") ||
+			!strings.Contains(instance.Status.NextAction, "only machines of that cloud") {
 			t.Errorf("it says %q, %q", condition.Message, instance.Status.NextAction)
 		}
 		if instance.Status.NodeRef != nil || after == 0 {
@@ -145,5 +152,74 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	}
 	if bound := x.nodeNamed(cloudName).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
 		t.Errorf("the Node is that of %q", bound)
+	}
+}
+
+// With another domain in the VPC's DHCP options the cloud tells another name. Under it the host would be a second node, and the first would be
+// neither drained nor counted.
+func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
+	metadata := map[string]string{"AWS": machine}
+	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })
+	metadata["AWS"] = "ip-10-0-128-7.corp.example"
+	gate.shut(v1alpha1.ReasonBudgetSpent)
+	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"}
+	named := func(instance *v1alpha1.WindowsInstance) {
+		t.Helper()
+		if ref := instance.Status.NodeRef; ref == nil || ref.Name != machine || ref.UID != "node-uid" || !ref.Confirmed {
+			t.Fatalf("it has %+v", ref)
+		}
+	}
+	instance, _ := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	named(instance)
+	if len(gate.asked) == 0 || len(h.environmentOf("containerd")) > 0 {
+		t.Fatalf("asked %v, %d variables", gate.asked, len(h.environmentOf("containerd")))
+	}
+	gate.closed = false
+	named(x.until("the change", summarized(v1alpha1.ReasonReady)))
+	if told := x.told(); !slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "NodeDrains") && strings.Contains(e, "Node "+machine) }) {
+		t.Errorf("the node was not drained: %q", told)
+	}
+	if len(h.environmentOf("containerd")) == 0 || !slices.Equal(gate.released, []string{machine}) {
+		t.Errorf("it was not changed, or keeps its turn: %v", gate.released)
+	}
+}
+
+//
+func TestAListedHostDoesNotGetTheNameOfAMachineWhoseNodeIsNotThereYet(t *testing.T) {
+	provisioning := &machinev1beta1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
+		Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: cloudName}}},
+	}
+	x := newTrial(t, listed(), provisioning)
+	h := x.withAgent(toldByAWS)
+	instance, _ := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionJoined, metav1.ConditionFalse, v1alpha1.ReasonNameConflict)
+	if !strings.Contains(condition.Message, "master-3") || instance.Status.NodeRef != nil || slices.Contains(h.execs(), "apply") {
+		t.Errorf("it says %q, claims %+v; run were %q", condition.Message, instance.Status.NodeRef, h.execs())
+	}
+}
+
+func TestClustersWithoutTheMachineAPIHaveNoNamesOfMachines(t *testing.T) {
+	kind := machinev1beta1.GroupVersion.WithKind("MachineList").GroupKind()
+	for name, missing := range map[string]error{
+		"the API server does not know the kind": &meta.NoKindMatchError{GroupKind: kind},
+		"the API server does not find it":       apierrors.NewNotFound(machinev1beta1.GroupVersion.WithResource("machines").GroupResource(), ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t, listed())
+			x.Live = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if _, machines := list.(*machinev1beta1.MachineList); machines {
+						return missing
+					}
+					return c.List(ctx, list, options...)
+				},
+			})
+			x.withAgent(toldByAWS)
+			if ref := x.settled().Status.NodeRef; ref == nil || !ref.Confirmed {
+				t.Errorf("it has %+v", ref)
+			}
+		})
 	}
 }

@@ -24,7 +24,7 @@ func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (v
 		if line.Type != verb.TypeStep || line.Step == nil {
 			return
 		}
-		step := line.Step
+		step := boundedStep(*line.Step)
 		if step.State == verb.StepDone {
 			stepsDone.WithLabelValues(stepKind(step.Name)).Inc()
 			return
@@ -36,6 +36,9 @@ func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (v
 	}
 	if err == nil {
 		err = complete(name, last)
+	}
+	if last.Result != nil {
+		boundFacts(last.Result.Facts)
 	}
 	return last, err
 }
@@ -108,7 +111,7 @@ func transferred(done, total, sent int64, in time.Duration) string {
 // hostObstacle puts a failure on the host into the words of the status.
 func (s *scope) hostObstacle(condition string, err error) *obstacle {
 	o := &obstacle{
-		condition: condition, reason: v1alpha1.ReasonStepFailed, message: err.Error(), err: err,
+		condition: condition, reason: v1alpha1.ReasonStepFailed, message: shortened(err.Error(), longestMessage), err: err,
 		next: "The operator tries again; what was done already is not done twice.",
 	}
 	var failure *verb.Failure
@@ -117,7 +120,7 @@ func (s *scope) hostObstacle(condition string, err error) *obstacle {
 	s.session.knownAgent, s.session.known = "", nil
 	switch {
 	case errors.As(err, &failure):
-		o.reason = string(failure.Reason)
+		o.reason = string(knownReason(failure.Reason))
 		// The agent's facts may have changed with what it did before it failed.
 		s.session.applied, s.session.facts = "", nil
 	case errors.As(err, &failed):

@@ -186,6 +186,10 @@ func (s *scope) checkClaim(ctx context.Context, name string) (policy.Decision, e
 		return policy.Decision{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	claim.Others = instances.Items
+	var err error
+	if claim.Machines, err = s.machines(ctx); err != nil {
+		return policy.Decision{}, err
+	}
 	if err := s.proveOlderNode(ctx, &claim); err != nil {
 		return policy.Decision{}, err
 	}

@@ -12,12 +12,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
+// renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be renewed at once, or soon.
+const renewalFloor = time.Minute
+
 // renewal is how it stands with certificates that are to be renewed.
 type renewal struct {
 	// attempts counts failures in a row; the next attempt is not before next.
 	attempts int
 	next     time.Time
-	// failure is that of the last attempt.
+	// failure is that of the last attempt; nil when it succeeded.
 	failure *obstacle
 }
 
@@ -27,7 +30,7 @@ type renewal struct {
 func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle {
 	due, _ := dueCertificates(s.instance.Status.Certificates, r.Clock.Now())
 	if len(due) == 0 || s.instance.Status.SpecDigest == "" {
-		s.session.renewal = renewal{}
+		s.session.renewal = renewal{next: s.session.renewal.next}
 		return nil
 	}
 	node, err := s.node(ctx)
@@ -39,7 +42,9 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle 
 	}
 	state := &s.session.renewal
 	if r.Clock.Now().Before(state.next) {
-		s.renewal = waitingStill(state.failure, state.next.Sub(r.Clock.Now()))
+		if state.failure != nil {
+			s.renewal = waitingStill(state.failure, state.next.Sub(r.Clock.Now()))
+		}
 		return nil
 	}
 	failure := r.renew(ctx, s, node.Annotations[v1alpha1.AnnotationPodSubnet], due)
@@ -48,7 +53,7 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle 
 	}
 	s.endRenewal()
 	if failure == nil {
-		*state = renewal{}
+		*state = renewal{next: r.Clock.Now().Add(renewalFloor)}
 		if err := s.patchStatus(ctx); err != nil {
 			return apiObstacle(v1alpha1.ConditionUpToDate, "note that certificates were renewed", err)
 		}

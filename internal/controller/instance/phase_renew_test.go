@@ -214,3 +214,27 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 		t.Errorf("%d requests were made (%v)", len(requests.Items), err)
 	}
 }
+
+func TestACertificateThatIsDueAtIssueIsNotRenewedAllTheTime(t *testing.T) {
+	for name, life := range map[string]time.Duration{"that is due at issue": time.Minute, "that is due in some seconds": 80 * time.Second} {
+		t.Run("one "+name, func(t *testing.T) {
+			x := newTrial(t)
+			h, _ := x.onAzure(month)
+			x.signs(life)
+			x.clock.Step(month * 9 / 10)
+			began := x.clock.Now()
+			for x.clock.Since(began) < 10*time.Minute {
+				instance, after := x.reconcile()
+				expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+				x.reconcile() // something else has happened: that is no reason to renew it
+				if after <= 0 || after > time.Minute || h.logins() > 10 {
+					t.Fatalf("the next look is after %s, %d renewals after %s", after, h.logins(), x.clock.Since(began))
+				}
+				x.clock.Step(after)
+			}
+			if got := h.logins(); got < 8 || got > 10 {
+				t.Errorf("%d renewals in ten minutes", got)
+			}
+		})
+	}
+}

@@ -77,7 +77,7 @@ func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
 }
 
 // nodeInService is a trial whose host was configured by the operator itself, through the agent, and is a Ready node.
-func nodeInService(t *testing.T, platform string) (*trial, *agentHost, *trialGate) {
+func nodeInService(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x := newTrial(t, listed())
 	x.facts.Platform = platform
@@ -92,6 +92,9 @@ func nodeInService(t *testing.T, platform string) (*trial, *agentHost, *trialGat
 				return working, nil
 			}
 			return idling(content)
+		}
+		for _, each := range change {
+			each(o)
 		}
 	})
 	x.until("the kubelet's certificate", summarized(v1alpha1.ReasonNodeNotRegistered))

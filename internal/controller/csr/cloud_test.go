@@ -1,0 +1,128 @@
+package csr
+
+import (
+	"strings"
+	"testing"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+const (
+	publicIP   = "18.219.7.9"
+	publicName = "ec2-18-219-7-9.us-east-2.compute.amazonaws.com"
+)
+
+// listed is the instance of a host in windows-instances whose node is called win-a.
+func listed() *v1alpha1.WindowsInstance {
+	listed := instance()
+	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: privateIP}
+	return listed
+}
+
+// inCloud is its Node as the cloud's controller leaves it.
+func inCloud() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: winNode}, Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-2a/i-0abc"},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: privateIP}, {Type: corev1.NodeExternalIP, Address: publicIP},
+			{Type: corev1.NodeInternalDNS, Address: cloudName}, {Type: corev1.NodeExternalDNS, Address: publicName},
+		}},
+	}
+}
+
+func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: addresses}}
+}
+
+//
+func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
+	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
+	for name, objects := range map[string][]client.Object{
+		"with what the cloud has given the Node": {listed(), inCloud()},
+		"whose host has an entry from before it moved": {listed(), inCloud(), func() client.Object {
+			moved := listed()
+			moved.Name, moved.Spec.DesiredState = "moved", v1alpha1.DesiredStateRemoved
+			moved.Status.Host.MachineID = ""
+			moved.Status.HostKey = &v1alpha1.HostKey{Key: "key"}
+			return moved
+		}()},
+	} {
+		if strings.HasPrefix(name, "whose") {
+			objects[0].(*v1alpha1.WindowsInstance).Status.HostKey = &v1alpha1.HostKey{Key: "key"}
+		}
+		t.Run(name+" are approved", func(t *testing.T) {
+			if approved, told := decide(t, asked(t, winNode, names, addresses...), objects...); !approved {
+				t.Errorf("it is refused: %q", told)
+			}
+		})
+	}
+	other := func(change func(*v1alpha1.WindowsInstance)) *v1alpha1.WindowsInstance {
+		other := listed()
+		other.Name, other.Spec.Address = "other", "10.0.128.8"
+		other.Status = v1alpha1.WindowsInstanceStatus{Host: &v1alpha1.HostStatus{Name: "other", Addresses: []string{"10.0.128.8"}}}
+		change(other)
+		return other
+	}
+	confirmed := other(func(i *v1alpha1.WindowsInstance) {
+		i.Status.NodeRef = &v1alpha1.NodeReference{Name: "other", Confirmed: true}
+	})
+	for name, c := range map[string]struct {
+		says    string
+		objects []client.Object
+	}{
+		"when the cloud does not know the Node yet": {"not known to be", []client.Object{listed(), namedNode(winNode, inCloud().Status.Addresses...)}},
+		"when there is no Node yet":                 {"not known to be", []client.Object{listed()}},
+		"with the address of a node of the cluster": {"master-0 has too", []client.Object{
+			listed(), inCloud(), namedNode("master-0", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
+		"with the address of another instance's Node": {"other has too", []client.Object{
+			listed(), inCloud(), confirmed, namedNode("other", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
+		"with the address of a Machine that has no Node yet": {"of Machine master-3 has too", []client.Object{
+			listed(), inCloud(), &machinev1beta1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
+				Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: publicIP}}},
+			}}},
+		"with the name of such a Machine": {"of Machine master-3 has too", []client.Object{
+			listed(), inCloud(), &machinev1beta1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "master-3", UID: "another-uid"},
+				Status:     machinev1beta1.MachineStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalDNS, Address: cloudName}}},
+			}}},
+		"with the address by which another host is listed": {"of WindowsInstance other has too", []client.Object{
+			listed(), inCloud(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicIP })}},
+		"with a name by which another host is listed": {"of WindowsInstance other has too", []client.Object{
+			listed(), inCloud(), other(func(i *v1alpha1.WindowsInstance) { i.Spec.Address = publicName })}},
+	} {
+		t.Run(name+" are left pending", func(t *testing.T) {
+			approved, told := decide(t, asked(t, winNode, names, addresses...), c.objects...)
+			if approved || len(told) != 1 || !strings.Contains(told[0], c.says) {
+				t.Errorf("approved is %t, events are %q", approved, told)
+			}
+		})
+	}
+}
+
+//
+func TestANodeThatClaimsToBeTheAPIServerGetsNoCertificateForIt(t *testing.T) {
+	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
+	for _, address := range []corev1.NodeAddress{
+		{Type: corev1.NodeInternalDNS, Address: "api-int.lab.example.com"}, {Type: corev1.NodeExternalDNS, Address: "api.lab.example.com"},
+		{Type: corev1.NodeInternalDNS, Address: "kubernetes.default.svc"}, {Type: corev1.NodeExternalDNS, Address: "localhost"},
+	} {
+		liar := inCloud()
+		liar.Status.Addresses = append(liar.Status.Addresses, address)
+		if approved, _ := decide(t, asked(t, winNode, append([]string{address.Address}, names...), addresses...), listed(), liar); approved {
+			t.Errorf("it gets %s", address.Address)
+		}
+	}
+	for _, address := range []string{"172.30.0.1", "127.0.0.1", "10.0.0.5"} {
+		liar := inCloud()
+		liar.Status.Addresses = append(liar.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: address})
+		if approved, _ := decide(t, asked(t, winNode, names, append([]string{address}, addresses...)...), listed(), liar); approved {
+			t.Errorf("it gets %s", address)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package instance
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// What a host tells of itself goes into the status. A line of its answer may have megabytes, and who controls the host writes what they like:
+// these bounds, in bytes, are far beyond what Windows has, and keep the object within what the API server takes.
+const (
+	longestFact   = 256
+	longestDetail = 1024
+	// mostAddresses is how many addresses of a host are kept, the default route's among them.
+	mostAddresses = 64
+)
+
+// boundedStep is a step of which not more is kept than people read.
+func boundedStep(step verb.Step) verb.Step {
+	step.Name, step.Detail = shortened(step.Name, longestFact), shortened(step.Detail, longestDetail)
+	step.Of = min(max(step.Of, 0), mostSteps)
+	step.Index = min(max(step.Index, 0), step.Of)
+	return step
+}
+
+// mostSteps is far beyond what a plan has.
+const mostSteps = 1_000_000
+
+// boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut alike.
+func boundFacts(facts *plan.Facts) {
+	if facts == nil {
+		return
+	}
+	system := &facts.System
+	texts := []*string{
+		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName, &system.PendingHostName, &system.Domain,
+		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback,
+	}
+	for _, text := range texts {
+		*text = shortened(*text, longestFact)
+	}
+	if facts.CloudName != nil {
+		facts.CloudName.Name = shortened(facts.CloudName.Name, longestFact)
+		facts.CloudName.Error = shortened(facts.CloudName.Error, longestDetail)
+	}
+	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool { return !isAddress(address) })
+	if len(system.Addresses) > mostAddresses {
+		system.Addresses = slices.Clone(system.Addresses[:mostAddresses])
+	}
+}
+
+func isAddress(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address.Zone() == ""
+}
+
+// knownReason is the reason of a failure on a host, which is one of the agent's: it becomes that of a condition and of an event.
+func knownReason(reason verb.Reason) verb.Reason {
+	switch reason {
+	case verb.ReasonBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull, verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
+		verb.ReasonSpecUnknown, verb.ReasonInternal:
+		return reason
+	}
+	return verb.ReasonInternal
+}

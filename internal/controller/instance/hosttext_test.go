@@ -1,0 +1,237 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// endless is a text of a megabyte that cannot be cut at just any byte.
+var endless = strings.Repeat("ü€", 200_000)
+
+// rewriter passes on what an agent answers, and lets the test change it line by line.
+type rewriter struct {
+	to      io.Writer
+	rewrite func(verb.Line) []verb.Line
+	rest    []byte
+}
+
+func (w *rewriter) Write(data []byte) (int, error) {
+	w.rest = append(w.rest, data...)
+	for {
+		text, rest, whole := bytes.Cut(w.rest, []byte("\n"))
+		if !whole {
+			return len(data), nil
+		}
+		w.rest = rest
+		line, ok := verb.Decode(text)
+		if !ok {
+			continue
+		}
+		for _, changed := range w.rewrite(line) {
+			encoded, err := changed.Encode()
+			if err != nil {
+				return 0, err
+			}
+			if _, err := w.to.Write(append(encoded, '\n')); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// withHostileAgent puts a host in the place of the trial's whose agent answers what the test makes of it.
+func (x *trial) withHostileAgent(rewrite func(verb.Line) []verb.Line) {
+	x.t.Helper()
+	x.withAgent(func(o *fake.Options) {
+		honest := o.Programs
+		o.Programs = func(content []byte) (fake.Program, error) {
+			if string(content) != "wicd.exe" {
+				return honest(content)
+			}
+			return func(ctx context.Context, p *fake.Process) int {
+				return agent.Main(ctx, agent.Process{
+					Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: &rewriter{to: p.Stdout, rewrite: rewrite},
+					Stderr: p.Stderr, Clock: x.clock, Rand: rand.Reader,
+				})
+			}, nil
+		}
+	})
+}
+
+// bounded checks a text that a host has told.
+func bounded(t *testing.T, what, text string, most int) {
+	t.Helper()
+	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
+		t.Errorf("%s has %d bytes, at most %d are kept; valid: %t", what, len(text), most, utf8.ValidString(text))
+	}
+}
+
+func TestAHostileHostCannotFillTheStatusOrTheMetrics(t *testing.T) {
+	x := newTrial(t, listed())
+	x.facts.Platform = "None"
+	x.withHostileAgent(func(line verb.Line) []verb.Line {
+		if line.Result == nil || line.Result.Facts == nil {
+			return []verb.Line{line}
+		}
+		x.clock.Step(2 * progressInterval)
+		system := &line.Result.Facts.System
+		system.HostName, system.Product, system.Version, system.MachineID, system.BootID = endless, endless, endless, endless, endless
+		for i := range 5000 {
+			system.Addresses = append(system.Addresses, fmt.Sprintf("10.1.%d.%d", i/256, i%256))
+		}
+		system.Addresses = append([]string{endless}, system.Addresses...)
+		lines := []verb.Line{{Type: verb.TypeStep, Step: &verb.Step{Name: endless, Detail: endless, Index: -1 << 40, Of: 1 << 40, State: verb.StepProgress}}}
+		for i := range 20 {
+			lines = append(lines, verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: fmt.Sprintf("%d%s", i, endless), State: verb.StepDone}})
+		}
+		return append(lines, line)
+	})
+	var steps []v1alpha1.StepStatus
+	x.Client = interceptor.NewClient(x.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+			if instance, ok := o.(*v1alpha1.WindowsInstance); ok && instance.Status.Step != nil {
+				steps = append(steps, *instance.Status.Step)
+				bounded(t, "nextAction", instance.Status.NextAction, longestFact+100)
+			}
+			return c.SubResource(sub).Patch(ctx, o, p, options...)
+		},
+	})
+	instance, _ := x.reconcile()
+	if len(steps) == 0 || steps[len(steps)-1].Name == "Inspect" {
+		t.Fatalf("%d steps were shown", len(steps))
+	}
+	for _, step := range steps {
+		bounded(t, "step.name", step.Name, 256)
+		bounded(t, "step.detail", step.Detail, 1024)
+		if step.Index < 0 || step.Of < step.Index {
+			t.Errorf("step %d of %d", step.Index, step.Of)
+		}
+	}
+	told := instance.Status.Host
+	if told == nil {
+		t.Fatalf("nothing is known of the host: %v", instance.Status.Conditions)
+	}
+	for what, text := range map[string]string{"name": told.Name, "product": told.Product, "machineID": told.MachineID, "bootID": told.BootID} {
+		bounded(t, "status.host."+what, text, 256)
+	}
+	bounded(t, "status.host.build", told.Build, 300)
+	if len(told.Addresses) != 64 || told.Addresses[0] != "10.0.128.7" {
+		t.Errorf("%d addresses are kept, the first is %.50q", len(told.Addresses), told.Addresses[0])
+	}
+	for _, address := range told.Addresses {
+		if _, err := netip.ParseAddr(address); err != nil {
+			t.Errorf("%.50q is kept as an address", address)
+		}
+	}
+	if encoded, err := json.Marshal(instance.Status); err != nil || len(encoded) > 32<<10 {
+		t.Errorf("the status has %d bytes (%v)", len(encoded), err)
+	}
+	onlyKnownKinds(t)
+}
+
+// onlyKnownKinds looks at all series of steps.
+func onlyKnownKinds(t *testing.T) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := 0.0
+	for _, family := range families {
+		if family.GetName() != "wmco_steps_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			kind := metric.GetLabel()[0].GetValue()
+			if kind == "Other" {
+				others = metric.GetCounter().GetValue()
+			} else if !stepKinds[kind] {
+				t.Errorf("there is a series of %.50q", kind)
+			}
+		}
+	}
+	if others < 20 {
+		t.Errorf("%v steps count as others", others)
+	}
+}
+
+func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
+	x := newTrial(t, listed())
+	x.withHostileAgent(func(line verb.Line) []verb.Line {
+		if line.Result == nil {
+			return []verb.Line{line}
+		}
+		return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(endless), Step: endless, Message: endless}}}
+	})
+	instance, _ := x.reconcile()
+	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonInternal))
+	bounded(t, "the message", condition.Message, longestMessage)
+	if instance.Status.Summary != string(verb.ReasonInternal) {
+		t.Errorf("summary %.50q", instance.Status.Summary)
+	}
+}
+
+func TestStepsCountByTheKindsThatThePlanHas(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../../plan/step.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		method, ok := node.(*ast.FuncDecl)
+		if !ok || method.Name.Name != "target" || method.Recv == nil {
+			return true
+		}
+		operations++
+		if kind, ok := method.Recv.List[0].Type.(*ast.Ident); !ok || !stepKinds[kind.Name] {
+			t.Errorf("steps of %v are not counted by their kind", method.Recv.List[0].Type)
+		}
+		return false
+	})
+	if operations+1 != len(stepKinds) {
+		t.Errorf("%d operations, and %d kinds with checks", operations, len(stepKinds))
+	}
+	for name, want := range map[string]string{
+		plan.Name(plan.StartService{Service: "kubelet"}): "StartService", plan.Name(plan.Reboot{}): "Reboot", "Check KubeletHealthy": "Check",
+		"": "Other", "StartServices kubelet": "Other", "startservice kubelet": "Other",
+	} {
+		if got := stepKind(name); got != want {
+			t.Errorf("%q counts as %s", name, got)
+		}
+	}
+}
+
+func TestFactsOfAnHonestHostAreKeptAsTheyAre(t *testing.T) {
+	facts := &plan.Facts{Applied: strings.Repeat("a", 64), CloudName: &plan.CloudNameFacts{Name: cloudName}}
+	facts.System.HostName, facts.System.Addresses = "win", []string{"10.0.0.1", "192.168.0.1"}
+	facts.System.BootID = noon.Format(time.RFC3339Nano)
+	before, _ := json.Marshal(facts)
+	boundFacts(facts)
+	if after, _ := json.Marshal(facts); !bytes.Equal(before, after) {
+		t.Errorf("%s has become %s", before, after)
+	}
+	boundFacts(nil)
+}
