@@ -65,6 +65,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	upgrade := k.learn(func() { d.await(reference) })
 	d.kills("upgrade", upgrade, 80, 0, func() { d.pause(false) })
 	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
+	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from time to time.
+	maps.DeleteFunc(restart, func(label string, _ bool) bool { return strings.Contains(label, "agent: apply") })
 	d.kills("restart", restart, 15, 1, func() { d.askForRestart(d.names...) })
 
 	// Others do not follow a node that has failed: it is always the same that fails.
