@@ -8,8 +8,8 @@ import (
 
 const exporterPort = "9182"
 
-// podConnectTimeout is for one connection and what is made for it. It holds up the node's release where nothing answers, so it is short.
-const podConnectTimeout = 15 * time.Second
+// podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing answers.
+const podConnectTimeout = 5 * time.Second
 
 // checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than the node, or were not
 // seen on real Windows yet.
