@@ -87,9 +87,16 @@ func (s *scope) markNode(ctx context.Context, node *corev1.Node) error {
 	}
 	after.Spec.Taints = taints
 	uncordon(after)
-	s.rebootDone(after)
+	if s.instance.Status.RequestedReboot != nil {
+		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
+	}
 	dropOlderMarks(after)
-	return s.patchNode(ctx, node, after)
+	if err := s.patchNode(ctx, node, after); err != nil {
+		return err
+	}
+	// Not before: with the annotation still there, a restart that nobody remembers is one that is wanted.
+	s.instance.Status.RequestedReboot = nil
+	return nil
 }
 
 // patchNode writes what differs, and nothing when nothing does.

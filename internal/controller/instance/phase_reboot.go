@@ -65,12 +65,3 @@ func (r *Reconciler) rebootRequested(ctx context.Context, s *scope) *obstacle {
 	}
 	return s.rebootObstacle()
 }
-
-// rebootDone ends a restart that was asked for: the node was checked to work after it. A restart that was not begun stays wanted.
-func (s *scope) rebootDone(node *corev1.Node) {
-	if s.instance.Status.RequestedReboot == nil {
-		return
-	}
-	s.instance.Status.RequestedReboot = nil
-	delete(node.Annotations, v1alpha1.AnnotationRebootRequired)
-}

@@ -213,6 +213,28 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	x.inService(gate)
 }
 
+// the Node changes the moment that it is Ready again, and the write that takes the annotation away meets a newer one.
+func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(ofMachine(), x.key.Hash())
+	x.changeNode(func(n *corev1.Node) { wantReboot(n); cordonedByUs(n) })
+	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
+		s.RequestedReboot = &v1alpha1.RequestedReboot{BootID: "boot-1", StartedAt: metav1.NewTime(noon)}
+	})
+	s := x.answered(&plan.Facts{})
+	stale := x.node()
+	x.changeNode(func(n *corev1.Node) { n.Labels = map[string]string{"changed": "meanwhile"} })
+	if err := s.markNode(t.Context(), stale); err == nil {
+		t.Fatal("the write met nothing newer")
+	}
+	if s.instance.Status.RequestedReboot == nil {
+		t.Error("the restart is forgotten, and still wanted: the host would be restarted again")
+	}
+	if err := s.markNode(t.Context(), x.node()); err != nil || s.instance.Status.RequestedReboot != nil || rebootWanted(x.node()) {
+		t.Errorf("%v, requested %v, annotations %v", err, s.instance.Status.RequestedReboot, x.node().Annotations)
+	}
+}
+
 func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 	failed := func(t *testing.T) *trial {
 		x := newTrial(t)
