@@ -41,7 +41,9 @@ func (n *network) kubeletCredentials(t *testing.T, image string) func(string) (s
 	if err != nil {
 		t.Fatal(err)
 	}
-	var config struct{ Auths map[string]struct{ Auth string } }
+	var config struct {
+		Auths map[string]struct{ Auth string }
+	}
 	if err := json.Unmarshal(content, &config); err != nil {
 		t.Fatal(err)
 	}
