@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// logKeeper rotates the logs of programs that append to a file and never rotate it: containerd, windows_exporter. All others of the node
+// logKeeper rotates the logs of programs that append to a file and never rotate it, which the spec names. All others of the node
 // rotate their logs themselves.
 type logKeeper struct {
 	*agent

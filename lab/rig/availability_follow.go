@@ -1,0 +1,204 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// followedKind is a kind that is watched.
+type followedKind struct {
+	name      string
+	list      func() client.ObjectList
+	options   []client.ListOption
+	revisions map[string]uint64 // of each object, as last seen
+}
+
+// catchLost records each state that a kind went through after the revision from, which a watch does not tell any more: the API server's store
+// still has them. It returns the revision to watch from.
+func (a *Availability) catchLost(ctx context.Context, kind *followedKind, from string) (string, error) {
+	list := kind.list()
+	if err := a.rig.Client.List(ctx, list, kind.options...); err != nil {
+		return from, fmt.Errorf("list %s: %w", kind.name, err)
+	}
+	first, err := revisionOf(from)
+	if err != nil {
+		return from, err
+	}
+	last, err := revisionOf(list.GetResourceVersion())
+	if err != nil {
+		return from, err
+	}
+	for revision := first + 1; revision <= last; revision++ {
+		at := strconv.FormatUint(revision, 10)
+		_, err := a.listAt(ctx, kind, &client.ListOptions{Raw: &metav1.ListOptions{
+			ResourceVersion: at, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		}})
+		if err != nil {
+			return from, err
+		}
+		from = at
+	}
+	return from, nil
+}
+
+// listAt records what a list has that is not known, and returns the revision to watch from.
+func (a *Availability) listAt(ctx context.Context, kind *followedKind, at ...client.ListOption) (string, error) {
+	list := kind.list()
+	if err := a.rig.Client.List(ctx, list, append(slices.Clone(kind.options), at...)...); err != nil {
+		return "", fmt.Errorf("list %s: %w", kind.name, err)
+	}
+	revision, err := revisionOf(list.GetResourceVersion())
+	if err != nil {
+		return "", err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return "", err
+	}
+	there := map[string]bool{}
+	for _, item := range items {
+		object, ok := item.(client.Object)
+		if !ok {
+			return "", fmt.Errorf("a list of %s has a %T", kind.name, item)
+		}
+		there[keyOf(object)] = true
+		if err := a.record(kind, object, false); err != nil {
+			return "", err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name := range kind.revisions {
+		if !there[name] {
+			delete(kind.revisions, name)
+			a.add(change{revision: revision, at: a.now(), kind: kind.name, name: name})
+		}
+	}
+	return list.GetResourceVersion(), nil
+}
+
+// follow watches a kind until ctx is done. Where a watch ends it goes on after the last change it has told.
+func (a *Availability) follow(ctx context.Context, kind *followedKind, revision string) {
+	for ctx.Err() == nil {
+		err := a.watch(ctx, kind, &revision)
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			a.mu.Lock()
+			a.lost++
+			a.mu.Unlock()
+			if revision, err = a.catchLost(ctx, kind, revision); err == nil {
+				continue
+			}
+		}
+		if err != nil { // The API server may be away, for a test that wants it so.
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// watch records what a watch tells until it ends.
+func (a *Availability) watch(ctx context.Context, kind *followedKind, revision *string) error {
+	options := append(slices.Clone(kind.options), &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: *revision, AllowWatchBookmarks: true},
+	})
+	list := kind.list()
+	watcher, err := a.rig.Client.Watch(ctx, list, options...)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		if event.Type == watch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		object, ok := event.Object.(client.Object)
+		if !ok {
+			return fmt.Errorf("a watch of %s tells of a %T", kind.name, event.Object)
+		}
+		*revision = object.GetResourceVersion()
+		if event.Type == watch.Bookmark {
+			continue
+		}
+		if err := a.record(kind, object, event.Type == watch.Deleted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp waits until the watch has told all that a list has.
+func (a *Availability) catchUp(ctx context.Context, kind *followedKind) error {
+	list := kind.list()
+	if err := a.rig.Client.List(ctx, list, kind.options...); err != nil {
+		return err
+	}
+	want := map[string]uint64{}
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("a list of %s has a %T", kind.name, item)
+		}
+		revision, err := revisionOf(object.GetResourceVersion())
+		want[keyOf(object)] = revision
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	until, err := revisionOf(list.GetResourceVersion())
+	if err != nil {
+		return err
+	}
+	for {
+		a.mu.Lock()
+		known, news := kind.knows(want, until), a.wakeAfter
+		a.mu.Unlock()
+		if known {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return fmt.Errorf("the watch of %s is behind: %w", kind.name, context.Cause(ctx))
+		case <-a.rig.running.Done():
+			return errors.Join(errClosed, context.Cause(a.rig.running))
+		}
+	}
+}
+
+// knows tells whether all that a list of the revision until has was told, and the end of all that it has not.
+func (k *followedKind) knows(want map[string]uint64, until uint64) bool {
+	for name, revision := range want {
+		// What is not known any more has ended after the list was made.
+		if known, there := k.revisions[name]; there && known < revision {
+			return false
+		}
+	}
+	for name, revision := range k.revisions {
+		if _, there := want[name]; !there && revision <= until {
+			return false
+		}
+	}
+	return true
+}
+
+func revisionOf(resourceVersion string) (uint64, error) {
+	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the API server has a resourceVersion that is no number: %w", err)
+	}
+	return revision, nil
+}
