@@ -23,7 +23,7 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(newDemoCommand(), bench.Command())
+	command.AddCommand(newDemoCommand(), bench.Command(), newPrepareWineCommand())
 	klog.SetLogger(logr.Discard()) // The API libraries warn of what the demo shows anyway.
 	err := command.ExecuteContext(context.Background())
 	if err == nil {

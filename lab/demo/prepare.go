@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/windows-machine-config/wmco/lab/wine"
+)
+
+// newPrepareWineCommand makes what Wine hosts are made of. The tests and the demo do so themselves when it is not there; made before, while
+// something else is compiled, it costs nobody a wait: most of it is Debian's archive.
+func newPrepareWineCommand() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:   "prepare-wine",
+		Short: "Make what Wine hosts are made of, unless it is there: a chroot with Wine, a Windows installation and programs (needs root)",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := wine.Prepare(cmd.Context(), dir)
+			return err
+		},
+	}
+	command.Flags().StringVar(&dir, "dir", "", "where it lies (default: build/wine of the repository)")
+	return command
+}
