@@ -37,6 +37,9 @@ const (
 
 	// AnnotationAcceptHostKey on a WindowsInstance is the fingerprint of a changed host key that an administrator accepts.
 	AnnotationAcceptHostKey = "windowsmachineconfig.openshift.io/accept-host-key"
+	// AnnotationExpectedHostKey on a Machine or a WindowsInstance are the fingerprints of which the host must show one at the first contact, as
+	// ssh-keygen -l prints them, separated by commas.
+	AnnotationExpectedHostKey = "windowsmachineconfig.openshift.io/expected-host-key"
 	// AnnotationForgetHost on a WindowsInstance, set to "true", lets a removal go on without a host that is gone for good.
 	AnnotationForgetHost = "windowsmachineconfig.openshift.io/forget-host"
 
@@ -73,4 +76,11 @@ const (
 const (
 	SourceMachine   = "Machine"
 	SourceConfigMap = "ConfigMap"
+)
+
+// Who the agent of a node is to the API server: its certificate names the user AgentUserPrefix + node name in the group AgentsGroup. Operators
+// before version 12 have given their agents another group, with other rights: certificates of theirs have none of these.
+const (
+	AgentUserPrefix = "windowsmachineconfig.openshift.io:agent:"
+	AgentsGroup     = "windowsmachineconfig.openshift.io:agents"
 )
