@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,23 @@ func TestReadsAClusterThatIsInOrder(t *testing.T) {
 	again, err := f.read(t)
 	if err != nil || !reflect.DeepEqual(got, again) {
 		t.Errorf("read again it is %+v, error %v", again, err)
+	}
+}
+
+// what certificates of nodes are never for.
+func TestReadsWhatTheClusterIsReachedBy(t *testing.T) {
+	f := newFixture(t)
+	f.infrastructure.Status.APIServerURL = "https://api.lab.example.com:6443"
+	f.infrastructure.Status.PlatformStatus.Type = configv1.VSpherePlatformType
+	f.infrastructure.Status.PlatformStatus.VSphere = &configv1.VSpherePlatformStatus{APIServerInternalIPs: []string{"10.0.0.2"}, IngressIPs: []string{"10.0.0.3"}}
+	f.network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23}, {CIDR: "fd01::/48", HostPrefix: 64}}
+	got, err := f.read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.APIServerURL != "https://api.lab.example.com:6443" || !slices.Equal(got.VirtualIPs, []string{"10.0.0.2", "10.0.0.3"}) ||
+		!slices.Equal(got.Network.PodNetworks, []string{"10.128.0.0/14", "fd01::/48"}) {
+		t.Errorf("it is reached by %s and %v, and its pods have %v", got.APIServerURL, got.VirtualIPs, got.Network.PodNetworks)
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,23 @@ func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodesp
 	facts.Platform = string(status.PlatformStatus.Type)
 	facts.InfrastructureName = status.InfrastructureName
 	facts.APIServerInternalURL = status.APIServerInternalURL
+	facts.APIServerURL = status.APIServerURL
+	facts.VirtualIPs = virtualIPs(status.PlatformStatus)
+	return nil
+}
+
+// virtualIPs are the addresses for the API server and for ingress on the platforms without load balancers.
+func virtualIPs(platform *configv1.PlatformStatus) []string {
+	switch {
+	case platform.BareMetal != nil:
+		return slices.Concat(platform.BareMetal.APIServerInternalIPs, platform.BareMetal.IngressIPs)
+	case platform.VSphere != nil:
+		return slices.Concat(platform.VSphere.APIServerInternalIPs, platform.VSphere.IngressIPs)
+	case platform.Nutanix != nil:
+		return slices.Concat(platform.Nutanix.APIServerInternalIPs, platform.Nutanix.IngressIPs)
+	case platform.OpenStack != nil:
+		return slices.Concat(platform.OpenStack.APIServerInternalIPs, platform.OpenStack.IngressIPs)
+	}
 	return nil
 }
 

@@ -32,11 +32,14 @@ func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Clus
 		return &Error{Object: id, Field: "status.serviceNetwork", Message: "it holds no IPv4 network. Windows nodes need one."}
 	}
 	facts.ServiceCIDRs = services
+	for _, entry := range network.Status.ClusterNetwork {
+		facts.Network.PodNetworks = append(facts.Network.PodNetworks, entry.CIDR)
+	}
 	mtu := network.Status.ClusterNetworkMTU
 	if mtu < 0 || mtu > largestMTU {
 		return &Error{Object: id, Field: "status.clusterNetworkMTU", Message: fmt.Sprintf("%d is no size of a packet. The cluster network operator sets it.", mtu)}
 	}
-	facts.Network.MTU = int32(mtu) //nolint:gosec // at most 65535
+	facts.Network.MTU = int32(mtu)
 	return nil
 }
 
@@ -66,7 +69,7 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 	if *port == 0 || *port > 65535 {
 		return &Error{Object: id, Field: field + ".hybridOverlayVXLANPort", Message: fmt.Sprintf("%d is no port. Use 1 to 65535.", *port)}
 	}
-	custom := int32(*port) //nolint:gosec // at most 65535
+	custom := int32(*port)
 	facts.Network.VXLANPort = &custom
 	return nil
 }

@@ -3,14 +3,13 @@ package policy
 import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/asn1"
-	"encoding/pem"
 	"fmt"
 	"slices"
-
-	certificatesv1 "k8s.io/api/certificates/v1"
+	"strings"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
@@ -26,78 +25,99 @@ func nodeUser(nodeName string) string { return "system:node:" + nodeName }
 // refused is the reason of every decision against a request.
 const refused = v1alpha1.ReasonCertificateRefused
 
-// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6.
+// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section 5.4.2.
 var (
 	oidCommonName             = asn1.ObjectIdentifier{2, 5, 4, 3}
 	oidOrganization           = asn1.ObjectIdentifier{2, 5, 4, 10}
 	oidSubjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
+	oidExtensionRequest       = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14}
 )
-
-// parseRequest reads a certificate request. The problem is empty when there is none.
-func parseRequest(data []byte) (request *x509.CertificateRequest, problem string) {
-	block, rest := pem.Decode(data)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
-		return nil, "There is no certificate request in PEM form."
-	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, fmt.Sprintf("The certificate request cannot be read: %v.", err)
-	}
-	if err := request.CheckSignature(); err != nil {
-		return nil, fmt.Sprintf("The certificate request is not signed with its own key: %v.", err)
-	}
-	return request, ""
-}
 
 // Values of a request are cut in messages: who asks chooses them.
 
-func commonName(r *x509.CertificateRequest, user string) string {
+// someQuoted are values as a message holds them: a few, and each cut.
+func someQuoted[T ~string](values []T) string {
+	const most = 4
+	var quoted []string
+	for _, value := range values[:min(len(values), most)] {
+		quoted = append(quoted, fmt.Sprintf("%.100q", string(value)))
+	}
+	if len(values) > most {
+		quoted = append(quoted, fmt.Sprintf("and %d more", len(values)-most))
+	}
+	return "[" + strings.Join(quoted, " ") + "]"
+}
+
+func commonName(r *nodeRequest, user string) string {
 	if r.Subject.CommonName == user {
 		return ""
 	}
 	return fmt.Sprintf("The request is for %.100q; it may be for %q only.", r.Subject.CommonName, user)
 }
 
-func organization(r *x509.CertificateRequest, group string) string {
+func organization(r *nodeRequest, group string) string {
 	if slices.Equal(r.Subject.Organization, []string{group}) {
 		return ""
 	}
-	return fmt.Sprintf("The request is for the groups %.100q; it may be for %q and nothing else.", r.Subject.Organization, group)
+	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.", someQuoted(r.Subject.Organization), group)
 }
 
-// nothingElse allows one common name and one organization in the subject.
-func nothingElse(r *x509.CertificateRequest) string {
+// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has one reading. It
+// looks at the subject as it stands there: who signs may copy it, and who reads the certificate need not read it as Go does.
+func nothingElse(r *nodeRequest) string {
 	for _, name := range r.Subject.Names {
 		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {
 			return fmt.Sprintf("The request's subject holds %s beside common name and organization.", name.Type)
 		}
 	}
-	if len(r.Subject.Names) != 2 {
-		return "The request's subject holds more than one common name or organization."
+	if len(r.Subject.Names) != 2 || len(r.signed.Subject) != 2 || len(r.signed.Subject[0]) != 1 || len(r.signed.Subject[1]) != 1 {
+		return "The request's subject holds something else than one common name and one organization, each by itself."
+	}
+	for _, relative := range r.signed.Subject {
+		value := relative[0].Value
+		if value.Class != asn1.ClassUniversal || value.IsCompound || value.Tag != asn1.TagPrintableString && value.Tag != asn1.TagUTF8String {
+			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.", value.Tag)
+		}
 	}
 	return ""
 }
 
+// Bounds of RSA keys. The upper one is that of crypto/tls, which takes part in no handshake with a larger key.
+const (
+	leastRSABits     = 2048
+	mostRSABits      = 8192
+	leastRSAExponent = 65537
+)
+
 func keyStrength(r *x509.CertificateRequest) string {
 	switch key := r.PublicKey.(type) {
 	case *ecdsa.PublicKey:
-		if key.Curve.Params().BitSize >= 256 {
+		switch key.Curve {
+		case elliptic.P256(), elliptic.P384(), elliptic.P521():
 			return ""
 		}
-		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256.", key.Curve.Params().BitSize)
+		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.", key.Curve.Params().BitSize)
 	case *rsa.PublicKey:
-		if key.N.BitLen() >= 2048 {
-			return ""
+		if bits := key.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
+			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, leastRSABits, mostRSABits)
 		}
-		return fmt.Sprintf("The key has %d bits; an RSA key needs 2048.", key.N.BitLen())
+		if key.E < leastRSAExponent || key.E%2 == 0 {
+			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.", key.E, leastRSAExponent)
+		}
+		return ""
 	case ed25519.PublicKey:
 		return ""
 	}
 	return fmt.Sprintf("The key is of type %s; ECDSA, RSA and Ed25519 are allowed.", r.PublicKeyAlgorithm)
 }
 
+// signatures are the algorithms by which a request may be signed with its key. Go checks SHA-1, too.
+var signatures = []x509.SignatureAlgorithm{
+	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA, x509.PureEd25519,
+}
+
 // noNames allows no alternative names of any kind: a client is known by its subject.
-func noNames(r *x509.CertificateRequest) string {
+func noNames(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if extension.Id.Equal(oidSubjectAlternativeName) {
 			return "The request for a client certificate holds alternative names; that of a client has none."
@@ -106,32 +126,11 @@ func noNames(r *x509.CertificateRequest) string {
 	return ""
 }
 
-func noOtherExtensions(r *x509.CertificateRequest) string {
+func noOtherExtensions(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
 			return fmt.Sprintf("The request holds the extension %s, which none of a node needs.", extension.Id)
 		}
 	}
 	return ""
-}
-
-// usages allows digital signature and the purpose, and key encipherment, which kubelets with RSA keys ask for too.
-func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
-	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
-	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
-	for _, allowed := range [][]certificatesv1.KeyUsage{least, append(slices.Clone(least), certificatesv1.UsageKeyEncipherment)} {
-		if slices.Equal(asked, slices.Sorted(slices.Values(allowed))) {
-			return ""
-		}
-	}
-	return fmt.Sprintf("The request asks for the usages %.100q; it must be %q and %q, with or without %q.",
-		csr.Spec.Usages, certificatesv1.UsageDigitalSignature, purpose, certificatesv1.UsageKeyEncipherment)
-}
-
-// requesterGroup wants the group that the API server gives to who has a node's certificate.
-func requesterGroup(csr certificatesv1.CertificateSigningRequest) string {
-	if slices.Contains(csr.Spec.Groups, nodesOrganization) {
-		return ""
-	}
-	return fmt.Sprintf("The requester %s is not in the group %s.", csr.Spec.Username, nodesOrganization)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // Claim is an instance that wants a node name.
@@ -21,6 +22,8 @@ type Claim struct {
 	Others []v1alpha1.WindowsInstance
 	// Machines are all Machines of the cluster, the claimant's own among them or not; none where there is no Machine API.
 	Machines []machinev1beta1.Machine
+	// Cluster are the facts of the cluster.
+	Cluster nodespec.Cluster
 	// Older is what shows that a Node which an operator before version 12 has configured is that of the claimant's host.
 	Older OlderProof
 }
@@ -30,10 +33,19 @@ type Claim struct {
 // confirmed a claim keeps the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it
 // has: the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
 //
+// The names by which the cluster itself is reached are nobody's: the kubelet of a node serves under the node's name.
+//
 // The names of Machines are taken by their hosts, also before these are nodes: the first to ask for such a name need not be the right one.
 //
 // An instance of the same host is a rival whatever name it has: where the source names hosts, two instances of one host differ in that.
 func NameClaim(claim Claim) Decision {
+	if whose := clusterName(claim.NodeName, &claim.Cluster); whose != "" {
+		return Decision{
+			Check: "ClusterName", Reason: v1alpha1.ReasonNameConflict,
+			Message: fmt.Sprintf("The host is to be node %s, which is %s. No certificate is issued for a name by which something else is reached.",
+				claim.NodeName, whose),
+		}
+	}
 	for i := range claim.Others {
 		other := &claim.Others[i]
 		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || !rivals(claim, other) {
@@ -53,7 +65,7 @@ func NameClaim(claim Claim) Decision {
 func againstMachines(claim Claim) Decision {
 	for i := range claim.Machines {
 		machine := &claim.Machines[i]
-		if own := claim.Instance.Spec.Source.Machine; own != nil && own.Namespace == machine.Namespace && own.Name == machine.Name && own.UID == machine.UID {
+		if machineOf(&claim.Instance, machine) || machineUnder(&claim.Instance, machine) {
 			continue
 		}
 		if slices.ContainsFunc(machineNames(machine), func(name string) bool { return strings.EqualFold(name, claim.NodeName) }) {
@@ -67,9 +79,10 @@ func againstMachines(claim Claim) Decision {
 	return Decision{Allowed: true}
 }
 
-// machineNames are those of which one is or will be that of the Machine's Node.
+// machineNames are those of which one is or will be that of the Machine's Node. Before its addresses are known that is its own name, which
+// most platforms give to the machine.
 func machineNames(machine *machinev1beta1.Machine) []string {
-	names := dnsNames(machine.Status.Addresses)
+	names := append(dnsNames(machine.Status.Addresses), machine.Name)
 	if machine.Status.NodeRef != nil {
 		names = append(names, machine.Status.NodeRef.Name)
 	}
@@ -196,12 +209,16 @@ func joining(node *corev1.Node) bool {
 	return false
 }
 
-// handedOver tells whether the Node is bound to an instance of the same host that is being removed, or is gone.
+// handedOver tells whether the Node is bound to an instance of the same host that is being removed, or is gone. An instance goes as soon as its
+// host goes on with another, which may be before that one has bound the Node. Of one that is gone, the host key tells whose host it was: the
+// operator has noted on the Node the key that it had pinned.
 func handedOver(claim Claim, holder string) bool {
 	for i := range claim.Others {
 		if other := &claim.Others[i]; other.Name == holder {
 			return other.Spec.DesiredState == v1alpha1.DesiredStateRemoved && SameHost(&claim.Instance, other)
 		}
 	}
-	return false
+	key := claim.Instance.Status.HostKey
+	return key != nil && key.Key != "" && key.Key == claim.Node.Annotations[v1alpha1.AnnotationHostKey] &&
+		claim.Node.Labels[corev1.LabelOSStable] == "windows"
 }

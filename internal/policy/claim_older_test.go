@@ -121,7 +121,7 @@ func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
 		"a Linux node": {listed, olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" }),
 			OlderProof{Dialed: "10.0.0.8"}, "OtherNode"},
 		"a Node that another instance has taken over": {listed, olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
-			n.Annotations[v1alpha1.AnnotationInstance] = "other"
+			n.Annotations[v1alpha1.AnnotationInstance], n.Annotations[v1alpha1.AnnotationHostKey] = "other", "key-2"
 		}), OlderProof{Dialed: "10.0.0.8"}, "OtherNode"},
 
 		"the Machine says which its Node is, without a connection":         {unseen, ofMachine, proof(func(*MachineProof) {}), ""},

@@ -84,8 +84,21 @@ func TestNameClaim(t *testing.T) {
 		"a host that moved to a new address takes over from its removed entry (R-077)": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{removed(twin)},
 				Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "twin" })}, ""},
+		"also when that entry went before the claim was looked at": {
+			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) {
+				n.Labels[corev1.LabelOSStable] = "windows"
+				n.Annotations[v1alpha1.AnnotationInstance], n.Annotations[v1alpha1.AnnotationHostKey] = "twin", "key-1"
+			})}, ""},
+		"but not from another host's entry that went": {
+			Claim{Instance: young, NodeName: "win", Node: nodeNamed("win", func(n *corev1.Node) {
+				n.Labels[corev1.LabelOSStable] = "windows"
+				n.Annotations[v1alpha1.AnnotationInstance], n.Annotations[v1alpha1.AnnotationHostKey] = "other", "key-2"
+			})}, v1alpha1.ReasonNameConflict},
 		"a Machine's name is taken before its Node is there": {
 			Claim{Instance: young, NodeName: "ip-10-0-0-3.ec2.internal", Machines: provisioning}, v1alpha1.ReasonNameConflict},
+		"and its own name, before it has any address": {
+			Claim{Instance: young, NodeName: "worker-1", Machines: []machinev1beta1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "new"}}}},
+			v1alpha1.ReasonNameConflict},
 		"and so is its host name": {
 			Claim{Instance: young, NodeName: "host-3", Machines: provisioning}, v1alpha1.ReasonNameConflict},
 		"and the name of a Node that it had": {

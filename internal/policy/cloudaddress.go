@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"net"
 	"net/netip"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,7 +42,7 @@ func forms(patterns ...string) []*regexp.Regexp {
 
 // AddCloudAddresses adds what a cloud's controller says on the Node that the machine has from the cloud and the host cannot know: its public
 // addresses, and its names in the cloud's own domains. The kubelet asks for a certificate with them. It is for nodes of which no Machine says
-// the same, and NobodyElses must be asked with all that others have.
+// the same.
 //
 // A kubelet may write the status of its Node and, once, its provider ID. So nothing is taken from there that could be part of the cluster: no
 // address of a private network or of one of the cluster's, and no name that is not made of what the node is known by.
@@ -55,7 +53,7 @@ func (n *KnownNode) AddCloudAddresses(node *corev1.Node, cluster nodespec.Cluste
 	}
 	for _, address := range node.Status.Addresses {
 		if address.Type == corev1.NodeExternalIP && publicAddress(address.Address, cluster) {
-			n.Addresses = append(n.Addresses, address.Address)
+			n.Told.Add(address.Address)
 		}
 	}
 	for _, address := range node.Status.Addresses {
@@ -63,7 +61,7 @@ func (n *KnownNode) AddCloudAddresses(node *corev1.Node, cluster nodespec.Cluste
 			continue
 		}
 		if cloud.names(*n, node, strings.ToLower(address.Address)) {
-			n.Names = append(n.Names, address.Address)
+			n.Told.Add(address.Address)
 		}
 	}
 }
@@ -81,8 +79,8 @@ func ownOnAWS(known KnownNode, node *corev1.Node, label string) bool {
 		return strings.HasSuffix(node.Spec.ProviderID, "/"+label)
 	}
 	_, numbers, _ := strings.Cut(label, "-")
-	address := net.ParseIP(strings.ReplaceAll(numbers, "-", "."))
-	return address != nil && known.hasAddress(address)
+	address, err := netip.ParseAddr(strings.ReplaceAll(numbers, "-", "."))
+	return err == nil && (known.Given.holdsAddress(address) || known.Told.holdsAddress(address))
 }
 
 // ownByNodeName wants the name by which the cloud knows the machine, which is the node's.
@@ -90,32 +88,14 @@ func ownByNodeName(known KnownNode, _ *corev1.Node, label string) bool { return 
 
 // neverPublic are networks besides the private ones that no machine has a public address from.
 var neverPublic = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 }
 
 // publicAddress tells whether an address can be a machine's in the internet, and none of the cluster's.
 func publicAddress(text string, cluster nodespec.Cluster) bool {
 	address, err := netip.ParseAddr(text)
-	if err != nil || address.Zone() != "" || address.Is4In6() || !address.IsGlobalUnicast() || address.IsPrivate() {
+	if err != nil || address.Zone() != "" || address.Is4In6() || address.IsPrivate() || clusterAddress(address, &cluster) != "" {
 		return false
 	}
-	within := func(network netip.Prefix) bool { return network.Contains(address) }
-	return !slices.ContainsFunc(neverPublic, within) && !slices.ContainsFunc(clusterNetworks(cluster), within)
-}
-
-// clusterNetworks are those of services and Windows pods, and the API server's address where it is known by one.
-func clusterNetworks(cluster nodespec.Cluster) []netip.Prefix {
-	var networks []netip.Prefix
-	for _, text := range slices.Concat(cluster.ServiceCIDRs, cluster.Network.HybridClusterNetworks) {
-		if network, err := netip.ParsePrefix(text); err == nil {
-			networks = append(networks, network)
-		}
-	}
-	if server, err := url.Parse(cluster.APIServerInternalURL); err == nil {
-		if address, err := netip.ParseAddr(server.Hostname()); err == nil {
-			networks = append(networks, netip.PrefixFrom(address, address.BitLen()))
-		}
-	}
-	return networks
+	return !slices.ContainsFunc(neverPublic, func(network netip.Prefix) bool { return network.Contains(address) })
 }

@@ -98,11 +98,11 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 				n.Spec.ProviderID = id
 				n.Status.Addresses = append(c.more, corev1.NodeAddress{Type: c.kind, Address: c.value})
 			})
-			own := KnownNode{Name: "win-a", Names: []string{"win-a"}, Addresses: []string{"10.0.0.1", "10.0.0.2", "no address"}}
+			own := KnownNode{Name: "win-a", Registered: true, Given: named("win-a", "10.0.0.1"), Told: named("10.0.0.2")}
 			own.AddCloudAddresses(node, cluster)
-			known := []KnownNode{own, {
-				Name: "master-0", Foreign: true, Names: []string{"master-0", "ip-10-0-0-2.ec2.internal"}, Addresses: []string{"18.219.7.10"},
-			}}
+			known := Knowledge{Cluster: &cluster, Nodes: []KnownNode{own, {
+				Name: "master-0", Foreign: true, Given: named("master-0", "ip-10-0-0-2.ec2.internal", "18.219.7.10"),
+			}}}
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {
 				withNames(r)
 				if address := net.ParseIP(c.value); address != nil {

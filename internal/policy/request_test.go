@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
 // newRequest makes a signed request; a nil key is a P-256 one.
@@ -71,7 +73,7 @@ var spoiledSubjects = map[string]struct {
 	change func(*x509.CertificateRequest)
 	check  string
 }{
-	"the name of another node":            {func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:master-0" }, "CommonName"},
+	"the name of no node that there is":   {func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:master-9" }, "CommonName"},
 	"a name that begins with the node's":  {func(r *x509.CertificateRequest) { r.Subject.CommonName += "b" }, "CommonName"},
 	"the node's name in capitals":         {func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:WIN-A" }, "CommonName"},
 	"the node's name with a trailing dot": {func(r *x509.CertificateRequest) { r.Subject.CommonName += "." }, "CommonName"},
@@ -142,9 +144,23 @@ func TestKubeletClientRequest(t *testing.T) {
 	})
 }
 
-var knownNodes = []KnownNode{
-	{Name: "win-b", Names: []string{"win-b", "shared.example.com"}, Addresses: []string{"10.0.0.2"}},
-	{Name: "win-a", Names: []string{"win-a", "WIN-A", "win-a.example.com", "shared.example.com", ""}, Addresses: []string{"10.0.0.1", "10.0.0.2", "no address"}},
+// named are names and addresses.
+func named(texts ...string) NameSet {
+	var set NameSet
+	for _, text := range texts {
+		set.Add(text)
+	}
+	return set
+}
+
+var knownNodes = Knowledge{
+	Nodes: []KnownNode{
+		{Name: "win-b", Registered: true, Given: named("win-b", "shared.example.com", "10.0.0.2"), Told: named("10.0.0.1", "10.0.0.9")},
+		{Name: "win-a", Registered: true, Given: named("win-a", "WIN-A", "win-a.example.com", "Listed.example.com", "shared.example.com", "", "10.0.0.1", "10.0.0.2"),
+			Told: named("10.0.0.8", "10.0.0.9", "172.30.0.9")},
+		{Name: "master-0", Foreign: true, Registered: true, Given: named("master-0", "10.0.0.3")},
+	},
+	Cluster: &nodespec.Cluster{ServiceCIDRs: []string{"172.30.0.0/16"}, APIServerInternalURL: "https://api-int.lab.example.com:6443"},
 }
 
 func signingRequest(signer string, purpose certificatesv1.KeyUsage, request []byte) certificatesv1.CertificateSigningRequest {
@@ -182,17 +198,22 @@ var spoiledRequests = map[string]struct {
 	outcome Outcome
 	check   string
 }{
-	"of a Linux node is left alone":              {func(c *csr) { c.Spec.Username = "system:node:worker-0" }, NotOurs, ""},
-	"of a user who is no node is left alone":     {func(c *csr) { c.Spec.Username = "win-a" }, NotOurs, ""},
-	"of the bootstrapper is left alone":          {func(c *csr) { c.Spec.Username = "system:bootstrap:abc" }, NotOurs, ""},
-	"of a node without a name is left alone":     {func(c *csr) { c.Spec.Username = "system:node:" }, NotOurs, ""},
-	"of a node in capitals is left alone":        {func(c *csr) { c.Spec.Username = "system:node:WIN-A" }, NotOurs, ""},
-	"to another signer is left alone":            {func(c *csr) { c.Spec.SignerName = "example.com/signer" }, NotOurs, ""},
-	"to no signer is left alone":                 {func(c *csr) { c.Spec.SignerName = "" }, NotOurs, ""},
-	"to the signer of all clients is left alone": {func(c *csr) { c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }, NotOurs, ""},
-	"of somebody outside the group is refused":   {func(c *csr) { c.Spec.Groups = []string{"system:authenticated"} }, Refuse, "Group"},
-	"without usages is refused":                  {func(c *csr) { c.Spec.Usages = nil }, Refuse, "Usages"},
-	"for signing certificates is refused":        {func(c *csr) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageCertSign) }, Refuse, "Usages"},
+	"of a Linux node is left alone":                  {func(c *csr) { c.Spec.Username = "system:node:worker-0" }, NotOurs, ""},
+	"of a user who is no node is left alone":         {func(c *csr) { c.Spec.Username = "win-a" }, NotOurs, ""},
+	"of the bootstrapper is left alone":              {func(c *csr) { c.Spec.Username = "system:bootstrap:abc" }, NotOurs, ""},
+	"of a node without a name is left alone":         {func(c *csr) { c.Spec.Username = "system:node:" }, NotOurs, ""},
+	"of a node in capitals is left alone":            {func(c *csr) { c.Spec.Username = "system:node:WIN-A" }, NotOurs, ""},
+	"to another signer is left alone":                {func(c *csr) { c.Spec.SignerName = "example.com/signer" }, NotOurs, ""},
+	"to no signer is left alone":                     {func(c *csr) { c.Spec.SignerName = "" }, NotOurs, ""},
+	"to the signer of all clients is left alone":     {func(c *csr) { c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName }, NotOurs, ""},
+	"of somebody outside the group is refused":       {func(c *csr) { c.Spec.Groups = []string{"system:authenticated"} }, Refuse, "Group"},
+	"of a node that is not authenticated is refused": {func(c *csr) { c.Spec.Groups = []string{"system:nodes"} }, Refuse, "Group"},
+	"for a life of ten years is refused":             {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(10 * 365 * 24 * 3600)) }, Refuse, "Lifetime"},
+	"for a life of a minute is refused":              {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(60)) }, Refuse, "Lifetime"},
+	"for a life below nothing is refused":            {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(-1)) }, Refuse, "Lifetime"},
+	"for a life of an hour is approved":              {func(c *csr) { c.Spec.ExpirationSeconds = new(int32(3600)) }, Approve, ""},
+	"without usages is refused":                      {func(c *csr) { c.Spec.Usages = nil }, Refuse, "Usages"},
+	"for signing certificates is refused":            {func(c *csr) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageCertSign) }, Refuse, "Usages"},
 	"for client and server at once is refused": {func(c *csr) {
 		c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageServerAuth, certificatesv1.UsageClientAuth)
 	}, Refuse, "Usages"},
@@ -231,26 +252,35 @@ func TestApproveServingRequest(t *testing.T) {
 		outcome Outcome
 		check   string
 	}{
-		"the name under which it is listed":   {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} }, Approve, ""},
-		"an address only":                     {func(r *x509.CertificateRequest) { r.DNSNames = nil }, Approve, ""},
-		"a name only":                         {func(r *x509.CertificateRequest) { r.IPAddresses = nil }, Approve, ""},
-		"no name at all":                      {func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }, Refuse, "NamesAndAddressesOnly"},
-		"an e-mail address":                   {func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }, Refuse, "NamesAndAddressesOnly"},
-		"a URI":                               {func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, Refuse, "NamesAndAddressesOnly"},
-		"an alternative name of another kind": {func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{otherName(t)} }, Refuse, "NamesAndAddressesOnly"},
-		"the name of the API server too":      {func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "api-int.example.com") }, Refuse, "OwnNames"},
-		"a name that begins with its own":     {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-ab"} }, Refuse, "OwnNames"},
-		"its name with a trailing dot":        {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a."} }, Refuse, "OwnNames"},
-		"a wildcard":                          {func(r *x509.CertificateRequest) { r.DNSNames = []string{"*.example.com"} }, Refuse, "OwnNames"},
-		"the address of the API server too":   {func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.IPv4(172, 30, 0, 1)) }, Refuse, "OwnAddresses"},
-		"an IPv6 address":                     {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv6loopback} }, Refuse, "OwnAddresses"},
-		"a name that another node has too":    {func(r *x509.CertificateRequest) { r.DNSNames = []string{"shared.example.com"} }, Refuse, "NobodyElses"},
-		"an address that another node has":    {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 2)} }, Refuse, "NobodyElses"},
+		"the name under which it is listed":           {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} }, Approve, ""},
+		"that name in lower case":                     {func(r *x509.CertificateRequest) { r.DNSNames = []string{"listed.example.com"} }, Approve, ""},
+		"that name in capitals":                       {func(r *x509.CertificateRequest) { r.DNSNames = []string{"WIN-A.EXAMPLE.COM"} }, Refuse, "OwnNames"},
+		"an address that the host alone tells":        {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 8)} }, Approve, ""},
+		"an address that two hosts tell":              {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 9)} }, Refuse, "NobodyElses"},
+		"an address of a Service that its host tells": {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(172, 30, 0, 9)} }, Refuse, "NotTheClusters"},
+		"an address only":                             {func(r *x509.CertificateRequest) { r.DNSNames = nil }, Approve, ""},
+		"a name only":                                 {func(r *x509.CertificateRequest) { r.IPAddresses = nil }, Approve, ""},
+		"no name at all":                              {func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }, Refuse, "NamesAndAddressesOnly"},
+		"an e-mail address":                           {func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }, Refuse, "NamesAndAddressesOnly"},
+		"a URI":                                       {func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, Refuse, "NamesAndAddressesOnly"},
+		"an alternative name of another kind":         {func(r *x509.CertificateRequest) { r.ExtraExtensions = []pkix.Extension{otherName(t)} }, Refuse, "NamesAndAddressesOnly"},
+		"the name of the API server too":              {func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "api-int.example.com") }, Refuse, "OwnNames"},
+		"a name that begins with its own":             {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-ab"} }, Refuse, "OwnNames"},
+		"its name with a trailing dot":                {func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a."} }, Refuse, "OwnNames"},
+		"a wildcard":                                  {func(r *x509.CertificateRequest) { r.DNSNames = []string{"*.example.com"} }, Refuse, "OwnNames"},
+		"the address of the API server too":           {func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.IPv4(172, 30, 0, 1)) }, Refuse, "OwnAddresses"},
+		"an IPv6 address":                             {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv6loopback} }, Refuse, "OwnAddresses"},
+		"a name that another node has too":            {func(r *x509.CertificateRequest) { r.DNSNames = []string{"shared.example.com"} }, Refuse, "NobodyElses"},
+		"an address that another node has":            {func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 2)} }, Refuse, "NobodyElses"},
 	} {
 		t.Run("a request that holds "+name, func(t *testing.T) {
 			expectOutcome(t, ApproveServingRequest(serving(c.change), knownNodes), c.outcome, c.check)
 		})
 	}
+	t.Run("another Node's name, with the node's own certificate, is forged and denied", func(t *testing.T) {
+		request := serving(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:master-0" })
+		expectOutcome(t, ApproveServingRequest(request, knownNodes), Deny, "Forgery")
+	})
 	t.Run("a client's request to the signer of serving certificates is refused", func(t *testing.T) {
 		request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageClientAuth, newRequest(t, nil, nil))
 		expectOutcome(t, ApproveServingRequest(request, knownNodes), Refuse, "Usages")
@@ -274,18 +304,15 @@ func TestApproveClientRenewal(t *testing.T) {
 			expectOutcome(t, ApproveClientRenewal(renewal(spoiled.change), knownNodes), Refuse, spoiled.check)
 		})
 	}
+	t.Run("another Node's name, with the node's own certificate, is forged and denied", func(t *testing.T) {
+		for _, other := range []string{"master-0", "win-b"} {
+			request := renewal(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" + other })
+			expectOutcome(t, ApproveClientRenewal(request, knownNodes), Deny, "Forgery")
+		}
+	})
 	t.Run("a request with a name to serve is refused", func(t *testing.T) {
 		expectOutcome(t, ApproveClientRenewal(renewal(withNames), knownNodes), Refuse, "OtherNames")
 	})
-}
-
-func TestAddSpecAddress(t *testing.T) {
-	var node KnownNode
-	node.AddSpecAddress("10.0.0.1")
-	node.AddSpecAddress("win.example.com")
-	if !node.hasAddress(net.IPv4(10, 0, 0, 1)) || !node.hasName("WIN.example.com") || node.hasName("10.0.0.1") || node.hasName("") {
-		t.Errorf("%+v", node)
-	}
 }
 
 func FuzzRequests(f *testing.F) {

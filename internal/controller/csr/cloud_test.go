@@ -27,7 +27,7 @@ func listed() *v1alpha1.WindowsInstance {
 // inCloud is its Node as the cloud's controller leaves it.
 func inCloud() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: winNode}, Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-2a/i-0abc"},
+		ObjectMeta: metav1.ObjectMeta{Name: winNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}}, Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-2a/i-0abc"},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: privateIP}, {Type: corev1.NodeExternalIP, Address: publicIP},
 			{Type: corev1.NodeInternalDNS, Address: cloudName}, {Type: corev1.NodeExternalDNS, Address: publicName},
@@ -35,11 +35,7 @@ func inCloud() *corev1.Node {
 	}
 }
 
-func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: addresses}}
-}
-
-//
+//
 func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 	names, addresses := []string{winNode, cloudName, publicName}, []string{privateIP, publicIP}
 	for name, objects := range map[string][]client.Object{
@@ -76,7 +72,6 @@ func TestServingCertificatesOfListedHostsInACloud(t *testing.T) {
 		objects []client.Object
 	}{
 		"when the cloud does not know the Node yet": {"not known to be", []client.Object{listed(), namedNode(winNode, inCloud().Status.Addresses...)}},
-		"when there is no Node yet":                 {"not known to be", []client.Object{listed()}},
 		"with the address of a node of the cluster": {"master-0 has too", []client.Object{
 			listed(), inCloud(), namedNode("master-0", corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: publicIP})}},
 		"with the address of another instance's Node": {"other has too", []client.Object{

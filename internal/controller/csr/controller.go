@@ -1,4 +1,4 @@
-// Package csr approves the certificates that the kubelets of Windows nodes ask for themselves.
+// Package csr decides on the certificates that the kubelets of Windows nodes ask for themselves.
 package csr
 
 import (
@@ -13,10 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -25,8 +23,9 @@ import (
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests/approval,verbs=update
-// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kubelet-serving,verbs=approve
-// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
+// +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kubelet-serving;kubernetes.io/kube-apiserver-client-kubelet,verbs=approve
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list
 
 // refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been behind.
 const refusedRecheck = time.Minute
@@ -36,9 +35,11 @@ type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler approves serving certificates of known Windows nodes. What is not ours is left alone; what is ours and not right is left
-// pending, with an event on the WindowsInstance.
+// Reconciler approves the serving certificates of known Windows nodes and the renewals of their client certificates. What is not ours is left
+// alone; what is ours and not right is left pending, with an event on the WindowsInstance; what is proven to be forged is denied. The first
+// client certificate of a node comes by another way: over the pinned connection of its host.
 type Reconciler struct {
+	// Client reads CertificateSigningRequests as Cached says, WindowsInstances and Windows Nodes.
 	Client client.Client
 	// Live reads the API server: nodes that are not ours are not cached.
 	Live      client.Reader
@@ -48,18 +49,7 @@ type Reconciler struct {
 	Cluster   ClusterSource
 
 	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one goroutine uses it.
-	told map[string]string
-}
-
-// SetupWithManager registers the controller.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("csr").
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
-			csr, ok := o.(*certificatesv1.CertificateSigningRequest)
-			return ok && csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Conditions) == 0
-		}))).
-		Complete(r)
+	told map[string]refusal
 }
 
 // Reconcile decides on one request.
@@ -69,69 +59,86 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		delete(r.told, request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if len(csr.Status.Conditions) > 0 {
+	if !undecided(csr) {
 		delete(r.told, request.Name)
 		return ctrl.Result{}, nil
 	}
-	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName {
+	var list v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	instance := policy.Requester(*csr, list.Items)
+	if instance == nil {
+		delete(r.told, csr.Name)
 		return ctrl.Result{}, nil
 	}
-	known, err := r.knowledge(ctx)
+	if r.outdated(csr, instance.Status.NodeRef.Name) {
+		return ctrl.Result{}, nil
+	}
+	if registered, err := r.registered(ctx, instance); err != nil || !registered {
+		return ctrl.Result{}, err // the Node wakes it, or the instance that is bound to it
+	}
+	present, err := r.present(ctx, list.Items)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := policy.ApproveServingRequest(*csr, known.nodes)
-	instance := known.instances[decision.NodeName]
-	if decision.Outcome == policy.Refuse && instance != nil {
-		if err := r.addCloud(ctx, known, instance); err != nil {
-			return ctrl.Result{}, err
-		}
-		decision = policy.ApproveServingRequest(*csr, known.nodes)
-	}
-	if decision.Outcome == policy.Refuse {
+	decision := policy.ApproveRequest(*csr, policy.KnowledgeOf(instance, present))
+	switch decision.Outcome {
+	case policy.Approve:
+		delete(r.told, csr.Name)
+		_, err := r.write(ctx, csr, decision, certificatesv1.CertificateApproved, "WindowsNode")
+		return ctrl.Result{}, err
+	case policy.Deny:
+		delete(r.told, csr.Name)
+		return ctrl.Result{}, r.deny(ctx, csr, instance, decision)
+	case policy.Refuse:
 		r.tell(ctx, csr, instance, decision)
 		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}
-	delete(r.told, csr.Name)
-	if decision.Outcome == policy.NotOurs {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{}, r.approve(ctx, csr, decision)
+	return ctrl.Result{}, nil // not ours, or the Node went meanwhile: the next one wakes it
 }
 
-// tell says why a request is left pending, unless the same was said of it before.
-func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision policy.RequestDecision) {
-	if r.told[csr.Name] == decision.Message {
-		return
+func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision policy.RequestDecision) error {
+	written, err := r.write(ctx, csr, decision, certificatesv1.CertificateDenied, "ForgedRequest")
+	if !written || err != nil {
+		return err
 	}
-	if r.told == nil {
-		r.told = map[string]string{}
-	}
-	r.told[csr.Name] = decision.Message
-	log.FromContext(ctx).Info("serving certificate request left pending", "reason", decision.Reason, "message", decision.Message)
-	if instance != nil {
-		r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "ServingCertificateRefused", "Approve",
-			"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
-	}
+	log.FromContext(ctx).Info("certificate request denied", "signer", csr.Spec.SignerName, "check", decision.Check, "message", decision.Message)
+	r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "CertificateRequestForged", "Deny",
+		"CertificateSigningRequest %s is denied: %s", csr.Name, decision.Message)
+	return nil
 }
 
-func (r *Reconciler) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision) error {
-	approved := csr.DeepCopy()
-	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "WindowsNode", Message: decision.Message,
+// write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals, too. The cache has not
+// all that the API server would have written back; what it has been judged by does not change as long as the request is this one.
+func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision,
+	kind certificatesv1.RequestConditionType, reason string,
+) (written bool, err error) {
+	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()
+	present, err := requests.Get(ctx, csr.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read CertificateSigningRequest %s of Node %s: %w", csr.Name, decision.NodeName, err)
+	case present.UID != csr.UID || !undecided(present):
+		return false, nil
+	}
+	present.Status.Conditions = append(present.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: decision.Message,
 	})
-	_, err := r.Clientset.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, approved, metav1.UpdateOptions{})
+	_, err = requests.UpdateApproval(ctx, csr.Name, present, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) && r.decided(ctx, csr.Name) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("approve CertificateSigningRequest %s of Node %s: %w", csr.Name, decision.NodeName, err)
+		return false, fmt.Errorf("write %s into CertificateSigningRequest %s of Node %s: %w", kind, csr.Name, decision.NodeName, err)
 	}
-	return nil
+	return true, nil
 }
 
 // decided tells whether somebody else has decided in the meantime.
 func (r *Reconciler) decided(ctx context.Context, name string) bool {
 	csr, err := r.Clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
-	return err == nil && len(csr.Status.Conditions) > 0
+	return err == nil && !undecided(csr)
 }

@@ -4,72 +4,56 @@ import (
 	"context"
 	"fmt"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// knowledge is what a request is judged by.
-type knowledge struct {
-	// nodes are those of instances that are to be nodes, with the names and addresses that the operator knows them by, and all other nodes of
-	// the cluster, so that no host gets a certificate for one of theirs.
-	nodes []policy.KnownNode
-	// instances are those of the former, by the node's name, and all are all others too.
-	instances map[string]*v1alpha1.WindowsInstance
-	all       []v1alpha1.WindowsInstance
-	// present are the cluster's Nodes.
-	present []corev1.Node
+// registered tells whether the instance's host has registered its Node. It is asked first, and costs little: a host whose Node is not there may
+// make any number of requests, and all that is there would be read for each of them.
+func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
+	node, name := &corev1.Node{}, instance.Status.NodeRef.Name
+	switch err := r.Live.Get(ctx, types.NamespacedName{Name: name}, node); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read Node %s: %w", name, err)
+	}
+	return policy.NodeOfInstance(instance, node).Registered, nil
 }
 
-func (r *Reconciler) knowledge(ctx context.Context) (*knowledge, error) {
-	var list v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
-		return nil, fmt.Errorf("list WindowsInstances: %w", err)
-	}
+// present reads what there is besides the instances. No host is asked, and no DNS.
+func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (policy.Present, error) {
 	var nodes corev1.NodeList
 	if err := r.Live.List(ctx, &nodes); err != nil {
-		return nil, fmt.Errorf("list Nodes: %w", err)
+		return policy.Present{}, fmt.Errorf("list Nodes, whose names and addresses are taken: %w", err)
 	}
-	known := &knowledge{instances: map[string]*v1alpha1.WindowsInstance{}, all: list.Items, present: nodes.Items}
-	for i := range list.Items {
-		instance := &list.Items[i]
-		ref := instance.Status.NodeRef
-		if ref == nil || !ref.Confirmed || instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
-			continue
-		}
-		node := told(instance)
-		node.Name, node.Names = ref.Name, append(node.Names, ref.Name)
-		known.nodes = append(known.nodes, node)
-		known.instances[node.Name] = instance
+	machines, err := r.machines(ctx)
+	if err != nil {
+		return policy.Present{}, err
 	}
-	for _, node := range nodes.Items {
-		if known.instances[node.Name] == nil {
-			known.nodes = append(known.nodes, foreign(node.Name, node.Name, node.Status.Addresses))
-		}
+	present := policy.Present{Instances: instances, Nodes: nodes.Items, Machines: machines}
+	if r.Cluster == nil {
+		return present, nil
 	}
-	return known, nil
+	if cluster, err := r.Cluster.Current(); err == nil { // clusterconfig tells the error
+		present.Cluster = &cluster
+	}
+	return present, nil
 }
 
-// told is what an instance's host and source say that it is called.
-func told(instance *v1alpha1.WindowsInstance) policy.KnownNode {
-	var node policy.KnownNode
-	if host := instance.Status.Host; host != nil {
-		node.Addresses = append(node.Addresses, host.Addresses...)
+// machines are all Machines of the cluster; none where there is no Machine API.
+func (r *Reconciler) machines(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	var list machinev1beta1.MachineList
+	err := r.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list Machines, whose names and addresses are taken: %w", err)
 	}
-	node.AddSpecAddress(instance.Spec.Address)
-	return node
-}
-
-// foreign is somebody whose names and addresses are not ours to give.
-func foreign(name, nodeName string, addresses []corev1.NodeAddress) policy.KnownNode {
-	result := policy.KnownNode{Name: name, Foreign: true}
-	if nodeName != "" {
-		result.Names = append(result.Names, nodeName)
-	}
-	for _, address := range addresses {
-		result.AddSpecAddress(address.Address)
-	}
-	return result
+	return list.Items, nil
 }

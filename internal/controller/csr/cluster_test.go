@@ -1,0 +1,278 @@
+package csr_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/csr"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// lab approves no renewals itself: what is approved there, this controller has approved.
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NoRenewalApproval: true})
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
+
+// addresses are those of the Windows hosts.
+var addresses = map[string]string{"win-a": "10.9.0.1", "win-b": "10.9.0.2"}
+
+// stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the kubelets.
+type stage struct {
+	t      *testing.T
+	config *rest.Config
+	rights *rest.Config
+	admin  client.Client
+	scheme *runtime.Scheme
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &stage{t: t, config: r.Config, scheme: runtime.NewScheme()}
+	if s.rights, err = r.InstallOperator(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(clientgoscheme.AddToScheme(s.scheme), machinev1beta1.Install(s.scheme), v1alpha1.AddToScheme(s.scheme)); err != nil {
+		t.Fatal(err)
+	}
+	if s.admin, err = client.New(r.Config, client.Options{Scheme: s.scheme}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs the controller until the function that it returns is called, or the test ends.
+func (s *stage) run() (stop func()) {
+	s.t.Helper()
+	mgr, err := ctrl.NewManager(s.rights, ctrl.Options{
+		Scheme: s.scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
+				&certificatesv1.CertificateSigningRequest{}: csr.Cached(),
+			},
+		},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	clientset, err := kubernetes.NewForConfig(s.rights)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	reconciler := &csr.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: rig.Namespace, Events: mgr.GetEventRecorder("test"),
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	}
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// node makes a Node.
+func (s *stage) node(name, system string) *corev1.Node {
+	s.t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: system}}}
+	s.must(s.admin.Create(s.t.Context(), node))
+	return node
+}
+
+// instance makes the instance of a host that has the node name.
+func (s *stage) instance(name string) *v1alpha1.WindowsInstance {
+	s.t.Helper()
+	instance := &v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: name},
+		Spec:       v1alpha1.WindowsInstanceSpec{Address: addresses[name], Source: v1alpha1.Source{ConfigMapKey: addresses[name]}},
+	}
+	s.must(s.admin.Create(s.t.Context(), instance))
+	instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name, Confirmed: true}
+	s.must(s.admin.Status().Update(s.t.Context(), instance))
+	return instance
+}
+
+// bind says in the instance's status which Node is its own.
+func (s *stage) bind(instance *v1alpha1.WindowsInstance, node *corev1.Node) {
+	s.t.Helper()
+	instance.Status.NodeRef.UID = string(node.UID)
+	s.must(s.admin.Status().Update(s.t.Context(), instance))
+}
+
+// ask has a node's kubelet make a request, and returns it as the API server has it.
+func (s *stage) ask(name, node, signer string, names ...string) *certificatesv1.CertificateSigningRequest {
+	s.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s.must(err)
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+	purpose := certificatesv1.UsageClientAuth
+	if signer == certificatesv1.KubeletServingSignerName {
+		purpose = certificatesv1.UsageServerAuth
+		template.DNSNames = append(names, node)
+		if ip := net.ParseIP(addresses[node]); ip != nil {
+			template.IPAddresses = []net.IP{ip}
+		}
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	s.must(err)
+	as := rest.CopyConfig(s.config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated"}}
+	kubelet, err := kubernetes.NewForConfig(as)
+	s.must(err)
+	made, err := kubelet.CertificatesV1().CertificateSigningRequests().Create(s.t.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: signer,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	return made
+}
+
+const (
+	serving = certificatesv1.KubeletServingSignerName
+	renewal = certificatesv1.KubeAPIServerClientKubeletSignerName
+)
+
+// awaitSigned waits until a request was approved and signed.
+func (s *stage) awaitSigned(names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		request := &certificatesv1.CertificateSigningRequest{}
+		err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			err := s.admin.Get(ctx, client.ObjectKey{Name: name}, request)
+			return err == nil && len(request.Status.Certificate) > 0, err
+		})
+		if err != nil {
+			s.t.Fatalf("request %s is not signed: %v: %+v", name, err, request.Status.Conditions)
+		}
+	}
+}
+
+// of a cluster with fifty Linux nodes only the requests of the Windows node are touched: those that were pending before the
+// operator started, those that come, and those that came while it was away.
+func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T) {
+	s := newStage(t)
+	var others []*certificatesv1.CertificateSigningRequest
+	for i := range 50 {
+		name := fmt.Sprintf("worker-%d", i)
+		s.node(name, "linux")
+		others = append(others, s.ask("serving-"+name, name, serving), s.ask("renewal-"+name, name, renewal))
+	}
+	// One that is Linux and has a name like a Windows node's, and one that claims a Windows node's name to serve under.
+	s.node("win-a2", "linux")
+	others = append(others, s.ask("serving-win-a2", "win-a2", serving, "win-a"), s.ask("renewal-win-a2", "win-a2", renewal))
+
+	instance := s.instance("win-a")
+	s.bind(instance, s.node("win-a", "windows"))
+	s.ask("serving-before", "win-a", serving)
+	s.ask("renewal-before", "win-a", renewal)
+	stop := s.run()
+	s.awaitSigned("serving-before", "renewal-before")
+
+	others = append(others, s.ask("serving-late", "worker-1", serving), s.ask("renewal-late", "worker-1", renewal))
+	s.ask("serving-of-more", "win-a", serving, "worker-1")
+	s.ask("serving-then", "win-a", serving)
+	s.ask("renewal-then", "win-a", renewal)
+	s.awaitSigned("serving-then", "renewal-then")
+	stop()
+
+	s.ask("serving-away", "win-a", serving)
+	s.ask("renewal-away", "win-a", renewal)
+	s.run()
+	s.awaitSigned("serving-away", "renewal-away")
+
+	for _, before := range others {
+		request := &certificatesv1.CertificateSigningRequest{}
+		s.must(s.admin.Get(t.Context(), client.ObjectKeyFromObject(before), request))
+		if request.ResourceVersion != before.ResourceVersion {
+			t.Errorf("request %s of %s was touched: %+v", request.Name, request.Spec.Username, request.Status)
+		}
+	}
+	refused := &certificatesv1.CertificateSigningRequest{}
+	s.must(s.admin.Get(t.Context(), client.ObjectKey{Name: "serving-of-more"}, refused))
+	if len(refused.Status.Conditions) > 0 {
+		t.Errorf("a request with the name of another node was decided on: %+v", refused.Status.Conditions)
+	}
+}
+
+// a kubelet asks while it registers its Node, and before the operator has seen that.
+func TestARequestFromBeforeItsNodeWasBoundIsApprovedThen(t *testing.T) {
+	s := newStage(t)
+	s.run()
+	instance := s.instance("win-b")
+	s.ask("serving-early", "win-b", serving)
+	node := s.node("win-b", "windows")
+	s.awaitSigned("serving-early")
+
+	// The Node is deleted and registered again. Until the operator has bound the new one, nothing tells whose it is.
+	s.bind(instance, node)
+	s.must(s.admin.Delete(t.Context(), node))
+	s.ask("serving-again", "win-b", serving)
+	again := s.node("win-b", "windows")
+	s.bind(instance, again)
+	s.awaitSigned("serving-again")
+}

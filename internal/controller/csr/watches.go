@@ -1,0 +1,77 @@
+package csr
+
+import (
+	"context"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// SetupWithManager registers the controller. Requests that are there already when the operator starts are looked at like those that come. One
+// that came before its instance or its Node was known is looked at again when it is.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("csr").
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(fromNode))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
+			return r.pendingOf(ctx, node.GetName())
+		}), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return true },
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, instance client.Object) []reconcile.Request {
+			return r.pendingOf(ctx, nodeOf(instance).Name)
+		}), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return nodeOf(e.Object).Name != "" },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return nodeOf(e.ObjectNew).Name != "" && nodeOf(e.ObjectNew) != nodeOf(e.ObjectOld)
+			},
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
+		Complete(r)
+}
+
+// fromNode tells whether a request may be one that a kubelet has made itself and nobody has decided on.
+func fromNode(object client.Object) bool {
+	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
+	return ok && undecided(csr) && policy.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")
+}
+
+// nodeOf is an instance's node, once its claim to the name is confirmed.
+func nodeOf(object client.Object) v1alpha1.NodeReference {
+	instance, ok := object.(*v1alpha1.WindowsInstance)
+	if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
+		return v1alpha1.NodeReference{}
+	}
+	return *instance.Status.NodeRef
+}
+
+// pendingOf are the requests of a node that nobody has decided on.
+func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Request {
+	var list certificatesv1.CertificateSigningRequestList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "list the certificate requests of a node", "node", node)
+		return nil
+	}
+	var pending []reconcile.Request
+	for i := range list.Items {
+		if csr := &list.Items[i]; undecided(csr) && policy.AsksFor(*csr, node) {
+			pending = append(pending, reconcile.Request{NamespacedName: types.NamespacedName{Name: csr.Name}})
+		}
+	}
+	return pending
+}

@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// NameSet are names and addresses by which a node is reached.
+type NameSet struct {
+	Names     []string
+	Addresses []netip.Addr
+}
+
+// Add adds a DNS name or an address.
+func (s *NameSet) Add(text string) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		s.Addresses = append(s.Addresses, address.Unmap().WithZone(""))
+	} else if text != "" {
+		s.Names = append(s.Names, text)
+	}
+}
+
+func (s *NameSet) addAll(addresses []corev1.NodeAddress) {
+	for _, address := range addresses {
+		s.Add(address.Address)
+	}
+}
+
+// holdsName tells whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
+// for host names. Any other form, such as one with a dot at its end or in capitals that nobody else has written, is not what a kubelet asks.
+func (s NameSet) holdsName(name string) bool {
+	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
+}
+
+// takesName tells whether a name is one of these in any form that DNS takes for the same.
+func (s NameSet) takesName(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	return slices.ContainsFunc(s.Names, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), name) })
+}
+
+func (s NameSet) holdsAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
+
+// KnownNode is a node, or somebody else who has names and addresses, and what the operator knows it by.
+type KnownNode struct {
+	Name string
+	// Foreign nodes are not ours: nothing is approved for them, and nothing of theirs for ours.
+	Foreign bool
+	// Registered tells whether there is a Node of this name, and for one of ours, whether it is this node.
+	Registered bool
+	// Since is the time before which no request was made by the node's host.
+	Since time.Time
+	// Given are what the node is reached by as those say whom no Windows host has a say in: the ConfigMap windows-instances, the Machine API,
+	// the Nodes of others.
+	Given NameSet
+	// Told are what Windows hosts say of themselves.
+	Told NameSet
+}
+
+// registrationLead is how long before its Node is there a kubelet may have asked for its serving certificate.
+const registrationLead = 5 * time.Minute
+
+// NodeOfInstance is the node of an instance whose claim to its name is confirmed. node is the Node of that name; nil when there is none.
+func NodeOfInstance(instance *v1alpha1.WindowsInstance, node *corev1.Node) KnownNode {
+	known := instanceNames(instance)
+	known.Name = instance.Status.NodeRef.Name
+	known.Given.Add(known.Name)
+	// The node's name is the host's in lower case. Clouds tell kubelets the host's own form of it, and these then ask for that one too.
+	if host := instance.Status.Host; host != nil && host.Name != known.Name && strings.EqualFold(host.Name, known.Name) {
+		known.Given.Add(host.Name)
+	}
+	known.Since = instance.CreationTimestamp.Time
+	if node == nil || !registeredBy(instance, node) {
+		return known
+	}
+	known.Registered = true
+	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was deleted and made again
+	// or the node was an older operator's. If it is older, the host may have got the name late, but not before the instance was made.
+	registered := node.CreationTimestamp.Time
+	if lead := registered.Add(-registrationLead); known.Since.After(registered) || known.Since.Before(lead) {
+		known.Since = lead
+	}
+	return known
+}
+
+// registeredBy tells whether a Node of the instance's name is that of its host: the one that it was bound to, or as long as it was bound to none,
+// a Windows node, which is bound next. Another machine may have come by a name that no Node had.
+func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
+	return BoundNode(instance, node) || instance.Status.NodeRef.UID == "" && node.Labels[corev1.LabelOSStable] == "windows"
+}
+
+func instanceNames(instance *v1alpha1.WindowsInstance) KnownNode {
+	var known KnownNode
+	known.Given.Add(instance.Spec.Address)
+	if host := instance.Status.Host; host != nil {
+		for _, address := range host.Addresses {
+			known.Told.Add(address)
+		}
+	}
+	return known
+}
+
+// AddMachine adds what the Machine API says of the node's own Machine.
+func (n *KnownNode) AddMachine(machine *machinev1beta1.Machine) {
+	n.Given.addAll(machine.Status.Addresses)
+}
+
+// OtherInstance is an instance that has no node, or whose node is known already.
+func OtherInstance(instance *v1alpha1.WindowsInstance) KnownNode {
+	other := instanceNames(instance)
+	other.Name, other.Foreign = "of WindowsInstance "+instance.Name, true
+	return other
+}
+
+// OtherMachine is the host of a Machine.
+func OtherMachine(machine *machinev1beta1.Machine) KnownNode {
+	other := KnownNode{Name: "of Machine " + machine.Name, Foreign: true}
+	if machine.Status.NodeRef != nil {
+		other.Given.Add(machine.Status.NodeRef.Name)
+	}
+	other.AddMachine(machine)
+	return other
+}
+
+// OtherNode is a Node. A kubelet may write the status of its own: where its host is one of ours, that is what a Windows host says of itself.
+func OtherNode(node *corev1.Node, ours bool) KnownNode {
+	other := KnownNode{Name: node.Name, Foreign: true, Registered: true}
+	other.Given.Add(node.Name)
+	if ours {
+		other.Told.addAll(node.Status.Addresses)
+	} else {
+		other.Given.addAll(node.Status.Addresses)
+	}
+	return other
+}
