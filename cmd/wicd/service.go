@@ -47,7 +47,7 @@ func keepCrashes() io.Writer {
 	if info, err := os.Stat(crashFile); err == nil && info.Size() > maxCrashFile {
 		how |= os.O_TRUNC
 	}
-	file, err := os.OpenFile(crashFile, how, 0o644)
+	file, err := os.OpenFile(crashFile, how, 0o600)
 	if err != nil {
 		return io.Discard
 	}

@@ -108,6 +108,9 @@ func (a *agent) begin(ctx context.Context, spec nodespec.NodeSpec) error {
 	if err != nil {
 		return err
 	}
+	if facts, err = a.asFound(ctx, facts); err != nil {
+		return err
+	}
 	ledger := plan.Record(facts, spec)
 	if err := a.keepContents(ctx, facts.Ledger, ledger); err != nil {
 		return err
@@ -145,7 +148,7 @@ func (a *agent) finish(ctx context.Context, spec nodespec.NodeSpec, facts plan.F
 	if err := a.clear(ctx, spec, facts); err != nil {
 		return err
 	}
-	if len(left.Needs) > 0 {
+	if slices.ContainsFunc(left.Needs, spec.HoldsUp) {
 		return nil
 	}
 	return a.store.setApplied(ctx, spec.Digest())
@@ -189,12 +192,15 @@ func (a *agent) tidy(ctx context.Context, spec nodespec.NodeSpec, fallback *node
 			}
 		}
 	}
-	if _, err := a.host.Files.Stat(ctx, nodespec.IncomingRoot); err == nil {
-		paths = append(paths, nodespec.IncomingRoot)
-	}
+	candidates := []string{nodespec.IncomingRoot, nodespec.LandingRoot, nodespec.FoundPath}
 	for _, identity := range spec.AllIdentities() {
 		if known := facts.IdentityOf(identity.Name); known.Current != nil && known.Request == "" {
-			paths = append(paths, pendingFile(identity)) // its certificate is in use
+			candidates = append(candidates, pendingFile(identity)) // its certificate is in use
+		}
+	}
+	for _, path := range candidates {
+		if _, err := a.host.Files.Stat(ctx, path); err == nil && !nodespec.Within(a.executable, path) {
+			paths = append(paths, path)
 		}
 	}
 	for _, path := range paths {

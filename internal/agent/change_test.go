@@ -208,6 +208,8 @@ func TestCertificate(t *testing.T) {
 		if line, _ = r.apply(spec); slices.Contains(line.Result.Plan.Needs, nodespec.NeedCertificate) {
 			t.Fatal("a good certificate was not taken")
 		}
+		r.soon("the pod network, which takes routes away", r.hasNetwork)
+		r.apply(spec)
 		// Another node name: the certificate is for another identity now.
 		spec.Identity.CommonName = "system:node:other"
 		line, steps := r.apply(spec)

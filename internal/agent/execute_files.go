@@ -24,11 +24,11 @@ func (e *executor) makeDirectory(ctx context.Context, directory nodespec.Directo
 	return nil
 }
 
-// ensureDirectory makes a folder that is not there.
-func (e *executor) ensureDirectory(ctx context.Context, path string, access host.Access) error {
+// ensureDirectory makes a folder that is not there, for administrators only.
+func (e *executor) ensureDirectory(ctx context.Context, path string) error {
 	_, err := e.host.Files.Stat(ctx, path)
 	if errors.Is(err, host.ErrNotExist) {
-		err = e.host.Tree.MakeDirectory(ctx, path, access)
+		err = e.host.Tree.MakeDirectory(ctx, path, host.AccessAdministrators)
 	}
 	if err != nil {
 		return fmt.Errorf("make folder %s: %w", path, err)

@@ -21,7 +21,7 @@ func (e *executor) requestCertificate(ctx context.Context, identity nodespec.Ide
 	if waiting != nil && waiting.matches(identity) {
 		return nil
 	}
-	if err := e.ensureDirectory(ctx, identity.Directory, host.AccessAdministrators); err != nil {
+	if err := e.ensureDirectory(ctx, identity.Directory); err != nil {
 		return err
 	}
 	data, err := newPending(e.rand, identity)

@@ -20,10 +20,10 @@ import (
 
 // installRelease brings the files of a component to its folder and completes them with the manifest.
 func (e *executor) installRelease(ctx context.Context, release nodespec.Release) error {
-	if err := e.ensureDirectory(ctx, nodespec.ReleasesRoot, host.AccessInherited); err != nil {
+	if err := e.ensureDirectory(ctx, nodespec.ReleasesRoot); err != nil {
 		return err
 	}
-	if err := e.ensureDirectory(ctx, release.Directory, host.AccessInherited); err != nil {
+	if err := e.ensureDirectory(ctx, release.Directory); err != nil {
 		return err
 	}
 	manifest := releaseManifest{Component: release.Component, Version: release.Version}
@@ -86,7 +86,7 @@ func (e *executor) makeParents(ctx context.Context, directory, name string) erro
 	parts := strings.Split(name, `\`)
 	for _, part := range parts[:len(parts)-1] {
 		directory += `\` + part
-		if err := e.ensureDirectory(ctx, directory, host.AccessInherited); err != nil {
+		if err := e.ensureDirectory(ctx, directory); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func (in *incoming) unpack(ctx context.Context, e *executor) error {
 	if in.unpacked || in.archive == "" {
 		return nil
 	}
-	if err := e.ensureDirectory(ctx, nodespec.IncomingRoot, host.AccessAdministrators); err != nil {
+	if err := e.ensureDirectory(ctx, nodespec.IncomingRoot); err != nil {
 		return err
 	}
 	archive, err := e.host.Files.Open(ctx, in.archive)

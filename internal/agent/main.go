@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Process is what the agent's process has from its surroundings. Only Ready may be nil.
+// Process is what the agent's process has from its surroundings. Only Reports and Ready may be nil.
 type Process struct {
 	Host       host.Host
 	Args       []string // after the program's name
@@ -22,9 +22,11 @@ type Process struct {
 	Stdout     io.Writer // takes the answer of a verb
 	Stderr     io.Writer // takes the log of the service
 	Clock      clock.WithTicker
-	Rand       io.Reader // for the kubelet's key
+	Rand       io.Reader // for keys
 	// Log says how the service's log rotates. The zero value means DefaultLogSettings.
 	Log LogSettings
+	// Reports takes the service's report on the host to the API server; nil for nowhere.
+	Reports Patcher
 	// Ready is called in service mode when the service runs.
 	Ready func()
 }
@@ -112,8 +114,8 @@ func (a *agent) run(ctx context.Context, in input) error {
 	}
 }
 
-// tellFacts says what the host is. It changes nothing but the access to the agent's own folder: the operator has made that folder, and is
-// about to send what only administrators may read.
+// tellFacts says what the host is. It changes nothing but what keeps others from the agent's own folder: the operator is about to send what
+// only administrators may read.
 func (a *agent) tellFacts(ctx context.Context, in input) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -106,7 +106,7 @@ func (r *receiver) put(ctx context.Context, sum string, content io.Reader) error
 // keep writes the program in one step: under its name there is never a part of it.
 func (r *receiver) keep(ctx context.Context, content io.Reader) error {
 	folder := strings.TrimSuffix(r.path, `\`+nodespec.AgentProgram)
-	if err := (&executor{agent: r.agent}).ensureDirectory(ctx, folder, host.AccessAdministrators); err != nil {
+	if err := (&executor{agent: r.agent}).ensureDirectory(ctx, folder); err != nil {
 		return err
 	}
 	if err := r.host.Files.Write(ctx, r.path, content, host.WriteOptions{Access: host.AccessAdministrators}); err != nil {

@@ -21,6 +21,9 @@ func (a *agent) remove(ctx context.Context) error {
 		return err
 	}
 	if !known {
+		if err := a.reopen(ctx); err != nil {
+			return err
+		}
 		a.answer.result(verb.Result{Plan: &plan.Plan{}, Removed: true})
 		return nil
 	}
@@ -52,6 +55,9 @@ func (a *agent) olderLedger(ctx context.Context) (ledger plan.Ledger, known bool
 	spec := plan.OlderNode()
 	facts, err := a.gather(ctx, &spec)
 	if err != nil {
+		return plan.Ledger{}, false, err
+	}
+	if facts, err = a.asFound(ctx, facts); err != nil {
 		return plan.Ledger{}, false, err
 	}
 	ledger, known = plan.RecordOlder(facts)

@@ -38,6 +38,8 @@ type rig struct {
 	logSettings agent.LogSettings
 	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
 	away atomic.Pointer[chan struct{}]
+	// reports takes the reports of the agent's service; nil for nowhere.
+	reports agent.Patcher
 	// bend changes what the agent sees of the host; nil changes nothing.
 	bend func(*host.Host)
 }
@@ -101,7 +103,12 @@ func (r *rig) push() string {
 // run runs a verb and returns its last line, which is empty when the verb was killed before one, and all names of steps that it began.
 func (r *rig) run(args ...string) (last verb.Line, steps []string) {
 	r.Helper()
-	path := r.push()
+	return r.runFrom(r.push(), args...)
+}
+
+// runFrom runs a verb of the agent that lies at the path.
+func (r *rig) runFrom(path string, args ...string) (last verb.Line, steps []string) {
+	r.Helper()
 	var out, errs bytes.Buffer
 	_, err := r.Exec(r.ctx, fake.ExecRequest{Path: path, Args: args, Stdout: &out, Stderr: &errs})
 	if err != nil && !errors.Is(err, fake.ErrProcessEnded) && !errors.Is(err, fake.ErrPoweredOff) {

@@ -20,7 +20,8 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 	a.seen.keep, a.asked.keep = AntivirusCheck, FeatureCheck
 	a.answer.out = io.Discard // steps are told to an operator; the log has its own words
 	k := &keeper{
-		agent: a, log: log, watcher: watcher{agent: a}, reporter: reporter{agent: a, log: log}, network: networkWait{agent: a},
+		agent: a, log: log, watcher: watcher{agent: a}, network: networkWait{agent: a},
+		reporter: reporter{agent: a, log: log}, messenger: messenger{agent: a, log: log, to: p.Reports},
 		logs: logKeeper{agent: a, log: log}, stores: storeKeeper{agent: a},
 	}
 	log.printf(ctx, "agent %s runs as a service, process %d", a.version, a.host.Processes.Self())
@@ -29,6 +30,7 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 	}
 	k.loop(ctx)
 	ctx = context.WithoutCancel(ctx)
+	k.messenger.end(ctx)
 	log.printf(ctx, "the service was told to stop")
 	log.flush(ctx)
 	return 0
@@ -39,17 +41,18 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 // for as long as it waits, with which Windows cannot let go of a deleted service, and a repair could not make it anew.
 type keeper struct {
 	*agent
-	log      *serviceLog
-	watcher  watcher
-	reporter reporter
-	pacer    pacer
-	boot     bootWait
-	network  networkWait
-	logs     logKeeper
-	stores   storeKeeper
-	due      time.Time // of the next comparison without a change
-	changed  bool      // since the last comparison
-	failed   int       // comparisons in a row that could not be made
+	log       *serviceLog
+	watcher   watcher
+	reporter  reporter
+	messenger messenger
+	pacer     pacer
+	boot      bootWait
+	network   networkWait
+	logs      logKeeper
+	stores    storeKeeper
+	due       time.Time // of the next comparison without a change
+	changed   bool      // since the last comparison
+	failed    int       // comparisons in a row that could not be made
 }
 
 func (k *keeper) loop(ctx context.Context) {
@@ -72,6 +75,7 @@ func (k *keeper) look(ctx context.Context) {
 	k.changed = k.watcher.look(ctx) || k.changed
 	if k.watcher.spec != nil {
 		k.logs.look(ctx, k.watcher.spec.Logs)
+		k.messenger.look(ctx, *k.watcher.spec)
 		if err := k.stores.look(ctx, *k.watcher.spec); err != nil && ctx.Err() == nil {
 			k.log.printf(ctx, "former certificates are left: %v", err)
 		}
@@ -106,6 +110,7 @@ func (k *keeper) check(ctx context.Context) {
 		return
 	}
 	k.reporter.report(ctx, outcome)
+	k.messenger.note(ctx, outcome)
 }
 
 // pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its start, say.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -17,6 +18,8 @@ type outcome struct {
 	left    string   // what only the operator can do; empty when there is nothing
 	failure *verb.Failure
 	skipped bool // a verb is at work, or the host is being given back
+	waits   bool // the node is on its way: it waits for its network, or for what the operator brings
+	spec    *nodespec.NodeSpec
 }
 
 // repair is a step that was done.
@@ -58,11 +61,12 @@ type work struct {
 
 // wanted is the work to be done now. failed are the folders of releases that could not be installed.
 func (k *keeper) wanted(ctx context.Context, o *outcome, failed ...string) (work, error) {
-	o.left, o.skipped = "", false
+	o.left, o.skipped, o.waits = "", false, false
 	spec, err := k.store.spec(ctx)
 	if err != nil || spec == nil {
 		return work{}, err
 	}
+	o.spec = spec
 	k.booting = k.boot.lasts()
 	facts, err := k.gather(ctx, spec)
 	if err != nil {
@@ -79,6 +83,7 @@ func (k *keeper) wanted(ctx context.Context, o *outcome, failed ...string) (work
 	if o.left = cmp.Or(own, left); o.left == "" {
 		o.left = k.network.left()
 	}
+	o.waits = await != nil || slices.ContainsFunc(p.Needs, spec.HoldsUp)
 	return work{steps, facts, *spec}, nil
 }
 

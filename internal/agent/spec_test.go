@@ -142,9 +142,12 @@ func newSpec(v versions) nodespec.NodeSpec {
 }
 
 func directories(services []nodespec.Service) []nodespec.Directory {
-	list := []nodespec.Directory{{Path: nodespec.Root, Access: host.AccessAdministrators}}
+	var list []nodespec.Directory
+	for _, path := range []string{nodespec.Root, nodespec.ReleasesRoot, `C:\k\containerd`, `C:\k\cni`} {
+		list = append(list, nodespec.Directory{Path: path, Access: host.AccessAdministrators})
+	}
 	paths := []string{
-		nodespec.ReleasesRoot, `C:\k\containerd`, `C:\k\cni`, `C:\var`, `C:\var\lib`, `C:\var\lib\kubelet`, `C:\var\lib\cni`,
+		`C:\var`, `C:\var\lib`, `C:\var\lib\kubelet`, `C:\var\lib\cni`,
 		nodespec.LogRoot, `C:\ProgramData\containerd`,
 	}
 	for _, service := range services {

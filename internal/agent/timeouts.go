@@ -26,6 +26,9 @@ const (
 	// LimitCheck is for one attempt of a check of the node.
 	LimitCheck = 30 * time.Second
 
+	// LimitReport is for one attempt to bring the report on the host to the API server.
+	LimitReport = 10 * time.Second
+
 	// PollInterval is how often the agent looks at what it waits for.
 	PollInterval = 250 * time.Millisecond
 	// ProgressInterval is the least time between two lines of progress of one step.
@@ -54,6 +57,11 @@ const (
 	PaceReset = 5 * time.Minute
 	// EventRepeat is how long the service writes no second event of the same.
 	EventRepeat = time.Hour
+	// ReportRetry is how soon a report that was not taken is sent again at first, ReportRetryMax at last.
+	ReportRetry    = 10 * time.Second
+	ReportRetryMax = 10 * time.Minute
+	// ReportPace is the least time between two reports; it doubles up to ReportRetryMax while they follow each other.
+	ReportPace = time.Minute
 )
 
 // maxFailed is how many comparisons in a row may fail for want of facts before that is told.

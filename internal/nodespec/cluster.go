@@ -10,6 +10,10 @@ type Cluster struct {
 	Version string
 	// APIServerInternalURL is where nodes reach the API server: https://api-int.<cluster>.<domain>:6443.
 	APIServerInternalURL string
+	// APIServerURL is where clients outside of the cluster reach it; empty when it is not known.
+	APIServerURL string
+	// VirtualIPs are the addresses for the API server and for ingress that hosts of the cluster hand on to each other; none on most platforms.
+	VirtualIPs []string
 	// APIServerCA verifies the API server's certificate, in PEM.
 	APIServerCA string
 	// KubeletClientCA verifies the clients of kubelets, in PEM.
@@ -46,6 +50,8 @@ type ClusterNetwork struct {
 	Type string
 	// HybridOverlay is true when OVN-Kubernetes has a network for Windows nodes.
 	HybridOverlay bool
+	// PodNetworks are the networks of pods on Linux nodes.
+	PodNetworks []string
 	// HybridClusterNetworks are the networks that Windows nodes get their pod subnets from.
 	HybridClusterNetworks []string
 	// VXLANPort is the hybrid overlay's port where it is not the usual 4789.

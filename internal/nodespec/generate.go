@@ -19,6 +19,8 @@ type Inputs struct {
 	// Agent is the agent's executable.
 	Agent           PayloadFile
 	OperatorVersion string
+	// Namespace is the operator's, in which the reports of the nodes are.
+	Namespace string
 	// PodSubnet is what the hybrid overlay assigned to the node; empty until it has.
 	PodSubnet   string
 	LogSettings LogSettings
@@ -76,7 +78,7 @@ func Make(in Inputs) (NodeSpec, error) {
 		Files:    files(in),
 		Firewall: firewall(), Exclusions: exclusions(programs),
 		TrustedCertificates: trusted, Routes: routes(in),
-		Identity: identity(in, ServiceKubelet), Identities: identities(in),
+		Identity: identity(in, ServiceKubelet), Identities: identities(in), Reporting: reporting(in),
 		Services: services(in, programs), Logs: logs(in),
 		Network: Network{
 			PodSubnet: in.PodSubnet, HNSNetwork: hnsNetwork,
@@ -88,7 +90,7 @@ func Make(in Inputs) (NodeSpec, error) {
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
 		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
-	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in), containerdDirectories(in))
+	spec.Directories = slices.Concat(directories(spec.Services), reportingDirectories(), cloudNodeManagerDirectories(in), containerdDirectories(in))
 	return spec, nil
 }
 
@@ -157,12 +159,13 @@ func directories(services []Service) []Directory {
 		// Below C:\var\lib\kubelet are the volumes of pods, which the users in containers must be able to read.
 		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
+	// Who has made a folder in C:\k before us, or was let into it by name, keeps that when C:\k is closed. So each is closed by itself.
 	list := []Directory{
-		{Root, host.AccessAdministrators}, {cniDirectory, host.AccessInherited}, {cniConfigDirectory, host.AccessInherited},
-		{containerdDirectory, host.AccessInherited}, {registriesDirectory, host.AccessInherited}, {hybridOverlayDirectory, host.AccessInherited},
-		{`C:\k\etc`, host.AccessInherited}, {`C:\k\etc\kubernetes`, host.AccessInherited}, {manifestsDirectory, host.AccessInherited},
-		{ReleasesRoot, host.AccessInherited},
-		administrators(hybridOverlayPKI), administrators(tlsDirectory), {tlsCertsDirectory, host.AccessInherited},
+		administrators(Root), administrators(cniDirectory), administrators(cniConfigDirectory),
+		administrators(containerdDirectory), administrators(registriesDirectory), administrators(hybridOverlayDirectory),
+		administrators(`C:\k\etc`), administrators(`C:\k\etc\kubernetes`), administrators(manifestsDirectory),
+		administrators(ReleasesRoot),
+		administrators(hybridOverlayPKI), administrators(tlsDirectory), administrators(tlsCertsDirectory),
 	}
 	for _, path := range inherited {
 		list = append(list, Directory{path, host.AccessInherited})

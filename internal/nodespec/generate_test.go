@@ -193,6 +193,25 @@ func TestPathsAreLegalOnWindows(t *testing.T) {
 	}
 }
 
+// Whoever has made one of them before, or was let into it, would keep that.
+func TestFoldersOfTheNodesProgramsAreClosedEachByItself(t *testing.T) {
+	closed := 0
+	for _, in := range []Inputs{testInputs(), azureInputs(), awsInputs()} {
+		for _, directory := range mustMake(t, in).Directories {
+			if !Within(directory.Path, Root) {
+				continue
+			}
+			closed++
+			if directory.Access != host.AccessAdministrators {
+				t.Errorf("%s may be used by %s", directory.Path, directory.Access)
+			}
+		}
+	}
+	if closed == 0 {
+		t.Errorf("no folder lies in %s", Root)
+	}
+}
+
 func TestDocumentedNamesStayValid(t *testing.T) {
 	links := map[string]string{}
 	for _, link := range mustMake(t, azureInputs()).Links {

@@ -1,6 +1,9 @@
 package nodespec
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Files that clients of the API server read.
 const (
@@ -14,17 +17,19 @@ type ServiceIdentity struct {
 	Service string
 	// User and Group are what its certificate says; <node> stands for the node's name.
 	User, Group string
-	// Kubeconfig is the file that it reads at its start.
+	// Kubeconfig is the file that it reads at its start; empty for the agent, which reads none.
 	Kubeconfig string
 	// Directory holds the certificate.
 	Directory string
+	// Life is how long its certificate is asked to be good for; zero leaves that to the cluster's signer.
+	Life time.Duration
 	// Rights are what the API server lets it do, and what gives it the right.
 	Rights string
 }
 
 const nodePlaceholder = "<node>"
 
-// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter, csi-proxy, the agent)
+// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter, csi-proxy)
 // has no identity and does not speak with the API server. Nothing on a node has a token.
 var identityTable = []ServiceIdentity{
 	{
@@ -48,6 +53,11 @@ var identityTable = []ServiceIdentity{
 		Service: ServiceCloudNodeManager, User: "system:cloud-node-manager:" + nodePlaceholder, Group: "system:cloud-node-managers",
 		Kubeconfig: cloudNodeManagerKubeconfig, Directory: cloudNodeManagerPKI,
 		Rights: "reads and patches Nodes and their status: the cluster role windows-machine-config-operator-cloud-node-manager",
+	},
+	{
+		Service: ServiceAgent, User: "windowsmachineconfig.openshift.io:agent:" + nodePlaceholder, Group: "windowsmachineconfig.openshift.io:agents",
+		Directory: reportingPKI, Life: reportingLife,
+		Rights: "writes the status of its own WindowsNodeReport: the role windows-machine-config-operator-agents and the admission policy of that name",
 	},
 }
 
@@ -78,12 +88,23 @@ func identity(in Inputs, service string) Identity {
 	}
 }
 
+// Life is how long the identity's certificate is asked to be good for; zero leaves that to the cluster's signer.
+func (i Identity) Life() time.Duration {
+	for _, line := range identityTable {
+		if line.Service == i.Service() {
+			return line.Life
+		}
+	}
+	return 0
+}
+
 // identities are those besides the kubelet's. That of hybrid-overlay-node is not among them: OVN-Kubernetes signs it.
 func identities(in Inputs) []Identity {
-	if in.Cluster.Platform != platformAzure {
-		return nil
+	var list []Identity
+	if in.Cluster.Platform == platformAzure {
+		list = append(list, identity(in, ServiceCloudNodeManager))
 	}
-	return []Identity{identity(in, ServiceCloudNodeManager)}
+	return append(list, identity(in, ServiceAgent))
 }
 
 // clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is read again as it rotates.

@@ -51,6 +51,8 @@ type NodeSpec struct {
 	Identity Identity `json:"identity"`
 	// Identities are the certificates of services that have one of their own.
 	Identities []Identity `json:"identities,omitempty"`
+	// Reporting is how the agent tells the cluster how it finds the host; nil when it tells nobody.
+	Reporting *Reporting `json:"reporting,omitempty"`
 	// Services are the Windows services in the order in which they start.
 	Services []Service `json:"services,omitempty"`
 	// Logs are the log files that the agent rotates, because those that write them do not.

@@ -15,7 +15,13 @@ const (
 	// IncomingRoot holds payload files, named after their digest, between unpacking and installing.
 	IncomingRoot = ReleasesRoot + `\incoming`
 
-	// AgentRoot is the agent's own folder. The operator makes it before the agent's first run and deletes it after the last.
+	// LandingRoot is where the operator puts an agent over SFTP. It is beside the SSH server's own configuration, in a folder that sshd lets only
+	// administrators write to: who can put something there can log in as one anyway. In C:\, and so in C:\k, any user may make folders.
+	LandingRoot = `C:\ProgramData\ssh\wicd`
+	// FoundPath is there while C:\k, which others than administrators could use, is closed to them and the ledger does not know it yet. It is
+	// written before C:\k is closed, where nobody else can.
+	FoundPath = LandingRoot + `\found`
+	// AgentRoot is the agent's own folder. The agent makes it in its first run, and the operator deletes it after the last.
 	AgentRoot = Root + `\wicd`
 	// InboxRoot is where the operator puts the input files of verbs.
 	InboxRoot = AgentRoot + `\inbox`
@@ -27,6 +33,8 @@ const (
 	AppliedPath = AgentRoot + `\applied`
 	// LedgerPath is what the host was like before. While it is there, the host is not given back.
 	LedgerPath = AgentRoot + `\ledger.json`
+	// ReportPath is the report that the API server has taken last.
+	ReportPath = AgentRoot + `\report.json`
 	// LockPath is there while a verb changes the host.
 	LockPath = AgentRoot + `\lock.json`
 	// AgentProgram is the file name of the agent.
@@ -59,6 +67,11 @@ const shortDigest = 12
 // AgentPath is where the agent with the given sha256 lies.
 func AgentPath(sha256 string) string {
 	return AgentRoot + `\` + short(sha256) + `\` + AgentProgram
+}
+
+// LandingPath is where the operator puts the agent with the given sha256, which from there makes its way to AgentPath.
+func LandingPath(sha256 string) string {
+	return LandingRoot + `\` + short(sha256) + `\` + AgentProgram
 }
 
 // InboxSpec is where a NodeSpec whose JSON form has the given sha256 is put.

@@ -17,7 +17,7 @@ import (
 const (
 	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by itself.
 	// Source: kubelet, SetPreferredDockercfgPath of its root directory.
-	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json`
+	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json` //nolint:gosec // G101: a path
 	// defaultFolder is what containerd reads for the hosts that have no folder.
 	defaultFolder = "_default"
 	hostsFile     = "hosts.toml"
@@ -51,10 +51,10 @@ func registryFiles(in Inputs) []File {
 func registryDirectories(in Inputs) []Directory {
 	var list []Directory
 	for _, registry := range configuredRegistries(in) {
-		list = append(list, Directory{registriesDirectory + `\` + registryFolder(registry.Host), host.AccessInherited})
+		list = append(list, administrators(registriesDirectory+`\`+registryFolder(registry.Host)))
 	}
 	if in.Cluster.Registries.OnlyAllowed {
-		list = append(list, Directory{registriesDirectory + `\` + defaultFolder, host.AccessInherited})
+		list = append(list, administrators(registriesDirectory+`\`+defaultFolder))
 	}
 	return list
 }

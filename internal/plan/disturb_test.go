@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -25,7 +26,7 @@ func clusterInputs() nodespec.Inputs {
 			},
 			MetricsServing: nodespec.ServingCertificate{Certificate: authorityPEM(), Key: "key"},
 		},
-		Instance: nodespec.Instance{Name: "a", NodeName: "a", NodeIP: "10.0.0.4"}, OperatorVersion: "12.0.0",
+		Instance: nodespec.Instance{Name: "a", NodeName: "a", NodeIP: "10.0.0.4"}, OperatorVersion: "12.0.0", Namespace: "wmco",
 		Agent: nodespec.PayloadFile{Name: "wicd.exe", SHA256: strings.Repeat("0", 64)}, PodSubnet: "10.132.1.0/24",
 	}
 	for _, names := range [][]string{
@@ -54,6 +55,9 @@ func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 		t.Fatal(err)
 	}
 	spec.Identity.Certificate = nodeCertificate()
+	for i, identity := range spec.Identities {
+		spec.Identities[i].Certificate = certificate(identity.CommonName, key(), now.Add(time.Hour))
+	}
 	return spec
 }
 

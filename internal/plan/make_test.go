@@ -149,7 +149,7 @@ func TestCertificateOfTheSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, spec := configured(t)
-			m.Identity = plan.IdentityFacts{Request: request("system:node:a")}
+			m.Identity = plan.IdentityFacts{Request: request("system:node:a", "system:nodes")}
 			spec.Identity.Certificate = test.certificate
 			p := plan.Make(m.Facts, spec)
 			if taken := slices.Contains(names(p.Steps), "InstallCertificate system:node:a"); taken != test.taken {

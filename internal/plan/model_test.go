@@ -135,16 +135,29 @@ func (m *model) effect(step plan.Step) {
 	case plan.AddExclusion, plan.RemoveExclusion:
 		m.changeExclusions(o)
 	case plan.RequestCertificate:
-		m.Identity.Request = request(o.Identity.CommonName)
+		facts := m.IdentityOf(o.Identity.Name)
+		facts.Request = request(o.Identity.CommonName, o.Identity.Organization)
+		m.setIdentity(o.Identity.Name, facts)
 	case plan.InstallCertificate:
-		m.Identity.Request = ""
-		m.Identity.Current = &plan.CertificateFacts{
+		m.setIdentity(o.Identity.Name, plan.IdentityFacts{Current: &plan.CertificateFacts{
 			CommonName: o.Identity.CommonName, Organization: []string{o.Identity.Organization}, NotAfter: now.Add(time.Hour),
-		}
+		}})
 	default:
 		m.doFile(step.Operation)
 		m.doService(step.Operation)
 	}
+}
+
+func (m *model) setIdentity(name string, facts plan.IdentityFacts) {
+	if name == "" {
+		m.Identity = facts
+		return
+	}
+	m.Identities = maps.Clone(m.Identities)
+	if m.Identities == nil {
+		m.Identities = map[string]plan.IdentityFacts{}
+	}
+	m.Identities[name] = facts
 }
 
 func (m *model) changeExclusions(operation plan.Operation) {
@@ -297,8 +310,8 @@ var key = sync.OnceValue(func() *ecdsa.PrivateKey {
 	return key
 })
 
-func request(commonName string) string {
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{"system:nodes"}}}
+func request(commonName, organization string) string {
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: []string{organization}}}
 	data, err := x509.CreateCertificateRequest(rand.Reader, template, key())
 	if err != nil {
 		panic(err)

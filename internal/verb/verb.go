@@ -150,7 +150,7 @@ func asciiJSON(data []byte) []byte {
 	for _, r := range string(data) {
 		switch {
 		case r < 0x80:
-			out = append(out, byte(r))
+			out = append(out, byte(r)) //nolint:gosec // G115: below 0x80
 		case r > 0xFFFF:
 			r -= 0x10000
 			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xD800+(r>>10), 0xDC00+(r&0x3FF))

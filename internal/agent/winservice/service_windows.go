@@ -99,4 +99,4 @@ func (r *reports) again() {
 	r.changes <- r.last
 }
 
-func milliseconds(d time.Duration) uint32 { return uint32(d / time.Millisecond) }
+func milliseconds(d time.Duration) uint32 { return uint32(d / time.Millisecond) } //nolint:gosec // G115: hints of seconds

@@ -1,0 +1,303 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// land puts the agent where the operator puts it on a host that it does not know, and runs a verb there.
+func (r *rig) land(args ...string) verb.Line {
+	r.Helper()
+	path := nodespec.LandingPath(sum(r.program))
+	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+	r.must(r.Drive().WriteFile(path, r.program))
+	line, _ := r.runFrom(path, args...)
+	return line
+}
+
+// plant puts a file on the host as any of its users can.
+func (r *rig) plant(path, content string) {
+	r.Helper()
+	r.must(r.Drive().MkdirAll(path[:strings.LastIndexByte(path, '\\')]))
+	r.must(r.Drive().WriteFile(path, []byte(content)))
+}
+
+func (r *rig) expectClosed(paths ...string) {
+	r.Helper()
+	for _, path := range paths {
+		if info, err := r.Drive().Stat(path); err != nil || info.Access != host.AccessAdministrators {
+			r.Errorf("%s may be used by %q (%v)", path, info.Access, err)
+		}
+	}
+}
+
+func (r *rig) expectOwnProgram() {
+	r.Helper()
+	if data, err := r.Drive().ReadFile(nodespec.AgentPath(sum(r.program))); err != nil || !bytes.Equal(data, r.program) {
+		r.Errorf("the agent's own program is not in its place: %q, %v", data, err)
+	}
+}
+
+func TestAnAgentThatHasLandedMovesToItsOwnFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	if line := r.land("facts"); line.Result == nil {
+		t.Fatalf("%+v", line.Failure)
+	}
+	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot, nodespec.AgentPath(sum(r.program)))
+	r.expectOwnProgram()
+	r.configure()
+	if _, err := r.Drive().Stat(nodespec.LandingRoot); err == nil {
+		t.Error("where it has landed is left behind")
+	}
+	r.remove()
+	compare(t, r.before, r.Snapshot())
+}
+
+// Any user of a Windows host may make folders in C:\, and what is in them is theirs.
+func TestWhatUsersOfTheHostHavePutInTheAgentsPlaceIsNotUsed(t *testing.T) {
+	t.Parallel()
+	t.Run("neither a program nor a ledger, a NodeSpec or a lock", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		r.plant(nodespec.AgentPath(sum(r.program)), strings.Repeat("x", len(r.program)))
+		r.plant(nodespec.LedgerPath, evilLedger)
+		r.plant(nodespec.SpecPath, "{}")
+		r.plant(nodespec.LockPath, "{}")
+		if line := r.land("facts"); line.Result == nil {
+			t.Fatalf("%+v", line.Failure)
+		}
+		r.expectOwnProgram()
+		for _, path := range []string{nodespec.LedgerPath, nodespec.SpecPath, nodespec.LockPath} {
+			if _, err := r.Drive().Stat(path); err == nil {
+				t.Errorf("%s is still there", path)
+			}
+		}
+		r.expectNoEvil()
+	})
+	t.Run("nor a C:\\k that leads elsewhere", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		r.must(r.Drive().MkdirAll(`C:\Users\Public\k`))
+		r.must(r.Drive().Symlink(`C:\Users\Public\k`, nodespec.Root))
+		line := r.land("facts")
+		if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.Root) || !strings.Contains(line.Failure.Message, "move it away") {
+			t.Errorf("it says %+v", line)
+		}
+		if entries, err := r.Drive().ReadDir(`C:\Users\Public\k`); err != nil || len(entries) > 0 {
+			t.Errorf("there is something at its end: %v, %v", entries, err)
+		}
+	})
+	t.Run("nor a folder that is put in the agent's place at the last moment", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		r.plant(`C:\k\notes.txt`, "buy milk")
+		r.landsBeside(func() {
+			r.must(r.Drive().RemoveAll(nodespec.AgentRoot))
+			r.plant(nodespec.LedgerPath, evilLedger)
+		})
+		r.expectNoEvil()
+	})
+	t.Run("nor a C:\\k that appears at the last moment", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t).start()
+		r.landsBeside(func() { r.plant(nodespec.LedgerPath, evilLedger) })
+		r.expectNoEvil()
+	})
+}
+
+// What lies in C:\k\releases runs as SYSTEM, and its manifests are believed: none that a user has put there may be.
+func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
+	t.Parallel()
+	kubelet := newSpec(nil).Releases[1]
+	for name, when := range map[string]func(r *rig, plant func()){
+		"that were there before": func(r *rig, plant func()) { plant() },
+		"that came while C:\\k was being closed": func(r *rig, plant func()) {
+			r.bend = func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} }
+		},
+		"with a ledger of a user's": func(r *rig, plant func()) {
+			plant()
+			r.plant(nodespec.LedgerPath, `{"paths":{"C:\\k\\releases":{}}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t).start()
+			when(r, func() {
+				for _, file := range kubelet.Files {
+					r.plant(kubelet.Path(file), "MZ evil")
+				}
+				r.plant(kubelet.Manifest(), "{}")
+			})
+			for range 2 { // the second time C:\k may be closed already
+				line := r.land("facts")
+				if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ReleasesRoot) || !strings.Contains(line.Failure.Message, "move it away") {
+					t.Fatalf("it says %+v", line)
+				}
+				r.bend = nil
+			}
+			r.must(r.Drive().RemoveAll(nodespec.ReleasesRoot))
+			if line := r.land("facts"); line.Result == nil {
+				t.Fatalf("once they are away it fails, too: %v", line.Failure)
+			}
+			r.configure()
+			r.expectClosed(nodespec.ReleasesRoot, kubelet.Directory)
+		})
+	}
+}
+
+func TestAFolderOfTheNodesProgramsThatLeadsElsewhereIsNotWrittenThrough(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	r.must(r.Drive().MkdirAll(nodespec.Root))
+	r.must(r.Drive().MkdirAll(`C:\Users\Public\cni`))
+	r.must(r.Drive().Symlink(`C:\Users\Public\cni`, `C:\k\cni`))
+	r.land("facts")
+	line, _ := r.apply(newSpec(nil))
+	if line.Failure == nil || !strings.Contains(line.Failure.Message, `C:\k\cni`) {
+		t.Errorf("it says %+v", line)
+	}
+	if entries, err := r.Drive().ReadDir(`C:\Users\Public\cni`); err != nil || len(entries) > 0 {
+		t.Errorf("there is something at its end: %v, %v", entries, err)
+	}
+}
+
+// Who lets others into the folder of a node's agent loses nothing by it: what the host was like before is known from there only.
+func TestTheFolderOfAnAgentAtWorkIsNotTakenAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, used).start()
+	r.configure()
+	ledger, err := r.Drive().ReadFile(nodespec.LedgerPath)
+	r.must(err)
+	r.must(r.Host().Tree.MakeDirectory(r.ctx, nodespec.AgentRoot, host.AccessInherited))
+	line := r.land("facts")
+	if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ServiceAgent) || !strings.Contains(line.Failure.Message, "take those rights away") {
+		t.Errorf("it says %+v", line)
+	}
+	if now, err := r.Drive().ReadFile(nodespec.LedgerPath); err != nil || !bytes.Equal(now, ledger) {
+		t.Fatalf("the ledger is another: %v", err)
+	}
+	r.must(r.Host().Tree.MakeDirectory(r.ctx, nodespec.AgentRoot, host.AccessAdministrators))
+	if line := r.land("facts"); line.Result == nil {
+		t.Errorf("once they are out it fails, too: %v", line.Failure)
+	}
+	r.remove()
+	r.must(r.Drive().RemoveAll(nodespec.LandingRoot))
+	compare(t, r.before, r.Snapshot())
+}
+
+const (
+	evilProgram = `C:\Windows\System32\evil.dll`
+	evilLedger  = `{"paths":{"C:\\Windows\\System32\\evil.dll":{"existed":true,"content":"ZXZpbA=="}}}`
+)
+
+// landsBeside has the agent land on a host of which a user does something just before C:\k is closed.
+func (r *rig) landsBeside(user func()) {
+	r.Helper()
+	r.bend = func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} }
+	if line := r.land("facts"); line.Result == nil {
+		r.Fatalf("%+v", line.Failure)
+	}
+	r.bend = nil
+	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot)
+	r.expectOwnProgram()
+}
+
+// expectNoEvil has the agent give the host back, and fails if it does what is in the ledger of a user.
+func (r *rig) expectNoEvil() {
+	r.Helper()
+	r.run("remove")
+	if _, err := r.Drive().Stat(evilProgram); err == nil {
+		r.Error("a removal did what somebody has written into the ledger")
+	}
+}
+
+// hostileTree is that of a host with a user who does something just before C:\k is closed.
+type hostileTree struct {
+	host.Tree
+	user func()
+}
+
+func (h hostileTree) MakeDirectory(ctx context.Context, path string, access host.Access) error {
+	if path == nodespec.Root {
+		h.user()
+	}
+	return h.Tree.MakeDirectory(ctx, path, access)
+}
+
+func TestTheAgentsOwnFolderIsKeptFromAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, used).start()
+	r.configure()
+	ledger, err := r.Drive().ReadFile(nodespec.LedgerPath)
+	r.must(err)
+	if line := r.land("facts"); line.Result == nil || line.Result.Facts.Applied != r.full().Digest() {
+		t.Fatalf("an operator that does not know the host is told %+v", line)
+	}
+	if now, err := r.Drive().ReadFile(nodespec.LedgerPath); err != nil || !bytes.Equal(now, ledger) {
+		t.Errorf("the ledger is another: %v", err)
+	}
+	r.remove()
+	r.must(r.Drive().RemoveAll(nodespec.LandingRoot))
+	compare(t, r.before, r.Snapshot())
+}
+
+// R-064: also when what is given back is only the access to a folder.
+func TestAFolderOfOthersIsClosedUntilTheHostIsGivenBack(t *testing.T) {
+	t.Parallel()
+	t.Run("that was a node", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, used).start()
+		r.land("facts")
+		r.expectClosed(nodespec.Root)
+		r.configure()
+		r.remove()
+		compare(t, r.before, r.Snapshot())
+	})
+	t.Run("that never became one", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, used).start()
+		r.land("facts")
+		r.expectClosed(nodespec.Root)
+		if _, err := r.Drive().Stat(nodespec.FoundPath); err != nil {
+			t.Fatalf("nothing tells the operator that there is something to give back: %v", err)
+		}
+		r.remove()
+		r.must(r.Drive().RemoveAll(nodespec.LandingRoot))
+		compare(t, r.before, r.Snapshot())
+	})
+}
+
+func TestAnAgentThatIsKilledWhileItMoves(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		r := newRig(t, used).start()
+		k := &killer{n: n}
+		k.watch(r)
+		r.land("facts")
+		if k.at == "" {
+			if n < 5 {
+				t.Errorf("only %d changes were seen", n-1)
+			}
+			return
+		}
+		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
+			r.T = t
+			if line := r.land("facts"); line.Result == nil {
+				t.Fatalf("killed before %s, it fails: %v", k.at, line.Failure)
+			}
+			r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot)
+			r.expectOwnProgram()
+			r.configure()
+			r.remove()
+			compare(t, r.before, r.Snapshot())
+		})
+	}
+}
