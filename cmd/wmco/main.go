@@ -2,6 +2,7 @@
 package main
 
 import (
+	"crypto/fips140"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 // version is set by the build.
@@ -33,6 +35,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	c := operator.Config{Version: version}
+	var legacyAlgorithms string
 	command := &cobra.Command{
 		Use:           "wmco",
 		Short:         "The Windows Machine Config Operator turns Windows Server hosts into nodes of an OpenShift cluster",
@@ -40,6 +43,10 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if c.LegacyAlgorithms, err = remote.ParseLegacyAlgorithms(legacyAlgorithms); err != nil {
+				return fmt.Errorf("the flag --%s, or the environment variable %s: %w", legacyAlgorithmsFlag, legacyAlgorithmsVariable, err)
+			}
 			if err := complete(&c); err != nil {
 				return err
 			}
@@ -49,10 +56,13 @@ func newCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload", "folder with the files that are brought to hosts")
 	flags.StringVar(&c.CacheDirectory, "cache-dir", filepath.Join(os.TempDir(), "wmco"), "folder for files that may be lost")
-	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0", `address of the metrics server; "0" turns it off`)
+	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0", `address of the metrics server, HTTPS for who may get /metrics; "0" turns it off`)
+	flags.StringVar(&c.MetricsCertificateDirectory, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics server; without them its certificate is self-signed")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", `address of the probes; "0" turns them off`)
 	flags.BoolVar(&c.LeaderElection, "leader-elect", true, "let only one of several operators work at a time")
 	flags.BoolVar(&c.Debug, "debugLogging", false, "log more, here and on the hosts")
+	flags.StringVar(&legacyAlgorithms, legacyAlgorithmsFlag, os.Getenv(legacyAlgorithmsVariable),
+		"weak SSH algorithms, separated by commas, that are allowed for hosts with an old OpenSSH; the default is the environment variable "+legacyAlgorithmsVariable)
 	// controller-runtime registers --kubeconfig on the standard flag set.
 	flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig"))
 	command.AddCommand(&cobra.Command{
@@ -64,6 +74,12 @@ func newCommand() *cobra.Command {
 	})
 	return command
 }
+
+// By which weak SSH algorithms are allowed. OLM's Subscription can set only the variable.
+const (
+	legacyAlgorithmsFlag     = "ssh-legacy-algorithms"
+	legacyAlgorithmsVariable = "SSH_LEGACY_ALGORITHMS"
+)
 
 // pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an operator's images.
 const pauseImageVariable = "RELATED_IMAGE_WINDOWS_PAUSE"
@@ -78,6 +94,14 @@ func pauseImage() (string, error) {
 		return "", fmt.Errorf("the environment variable %s: %w", pauseImageVariable, err)
 	}
 	return image, nil
+}
+
+// cryptography is the version of Go's FIPS 140-3 module in use; "off" without.
+func cryptography() string {
+	if !fips140.Enabled() {
+		return "off"
+	}
+	return fips140.Version()
 }
 
 // complete reads what comes from the environment.
@@ -101,5 +125,6 @@ func complete(c *operator.Config) error {
 	c.Logger = zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(c.Logger)
 	klog.SetLogger(c.Logger)
+	c.Logger.Info("the operator starts", "version", version, "fips140", cryptography())
 	return nil
 }

@@ -36,3 +36,32 @@ func TestThePauseImageComesFromTheEnvironment(t *testing.T) {
 		})
 	}
 }
+
+func TestWeakSSHAlgorithmsAreAllowedByNameOnly(t *testing.T) {
+	t.Setenv("WATCH_NAMESPACE", "") // so that a good list comes to an error of its own
+	for name, c := range map[string]struct {
+		variable string
+		flags    []string
+		problem  string
+	}{
+		"none":                                  {"", nil, "WATCH_NAMESPACE"},
+		"one by the variable":                   {"ssh-rsa", nil, "WATCH_NAMESPACE"},
+		"two by the flag":                       {"", []string{"--ssh-legacy-algorithms=ssh-rsa,hmac-sha1"}, "WATCH_NAMESPACE"},
+		"an unknown one by the variable":        {"ssh-rsa,md5", nil, `"md5"`},
+		"an unknown one by the flag":            {"", []string{"--ssh-legacy-algorithms", "arcfour"}, `"arcfour"`},
+		"the flag counts, and not the variable": {"md5", []string{"--ssh-legacy-algorithms=hmac-sha1"}, "WATCH_NAMESPACE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SSH_LEGACY_ALGORITHMS", c.variable)
+			command := newCommand()
+			command.SetArgs(append([]string{}, c.flags...))
+			err := command.ExecuteContext(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Fatalf("the error is %v", err)
+			}
+			if c.problem != "WATCH_NAMESPACE" && (!strings.Contains(err.Error(), "SSH_LEGACY_ALGORITHMS") || !strings.Contains(err.Error(), "--ssh-legacy-algorithms")) {
+				t.Errorf("the error does not name flag and variable: %v", err)
+			}
+		})
+	}
+}

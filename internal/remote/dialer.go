@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,8 +37,14 @@ type Target struct {
 	User string
 	// Key is the operator's private key.
 	Key sshkey.Key
-	// HostKey is the pinned host key; nil at the first contact, when any key is taken (and then pinned by the caller).
+	// HostKey is the pinned host key; nil at the first contact.
 	HostKey *HostKey
+	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows is taken (and then
+	// pinned by the caller).
+	Expected []string
+	// NoHostAt says what an address is at which no host can be; empty when one can. Nothing is sent to such an address, also where a name
+	// leads there. Nil excludes none.
+	NoHostAt func(netip.Addr) string
 }
 
 // Dialer makes connections to hosts. Its zero value works.
@@ -48,8 +55,7 @@ type Dialer struct {
 	Clock clock.WithTicker
 	// Limits are how long a host may take.
 	Limits Limits
-	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones: "hmac-sha1", "diffie-hellman-group14-sha1",
-	// "ssh-rsa", … Names that are unknown are ignored.
+	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them. Others are ignored.
 	LegacyAlgorithms []string
 	// Rand makes names of temporary files; nil means crypto/rand.
 	Rand io.Reader
@@ -80,9 +86,20 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 		return nil, &Error{Reason: ReasonAuthenticationFailed, Host: target.Address,
 			Message: "there is no private key to log in with", Next: "create the Secret cloud-private-key"}
 	}
+	if address, err := netip.ParseAddr(target.Address); err == nil {
+		if err := target.checkAddress(address); err != nil {
+			return nil, err
+		}
+	}
 	raw, err := d.dial(ctx, target)
 	if err != nil {
 		return nil, err
+	}
+	if end, err := netip.ParseAddrPort(raw.RemoteAddr().String()); err == nil {
+		if err := target.checkAddress(end.Addr()); err != nil {
+			_ = raw.Close() // nothing was sent
+			return nil, err
+		}
 	}
 	conn := &monitoredConn{Conn: raw}
 	h := &handshake{target: target, conn: conn}
@@ -93,6 +110,18 @@ func (d *Dialer) Connect(ctx context.Context, target Target) (*Connection, error
 	}
 	conn.settle()
 	return newConnection(d, target, conn, client, h.presented()), nil
+}
+
+// checkAddress refuses an address at which no host can be.
+func (t Target) checkAddress(address netip.Addr) error {
+	if t.NoHostAt == nil {
+		return nil
+	}
+	address = address.Unmap().WithZone("")
+	if what := t.NoHostAt(address); what != "" {
+		return addressForbidden(t, address, what)
+	}
+	return nil
 }
 
 // dial opens the TCP connection.
@@ -170,9 +199,9 @@ type handshake struct {
 
 	mu      sync.Mutex
 	hostKey *HostKey // presented by the host
-	changed *HostKeyChangedError
-	trusted bool // the host key is the right one: login begins
-	offered bool // our key was offered to the host
+	refused error    // why the host key is not the right one
+	trusted bool     // the host key is the right one: login begins
+	offered bool     // our key was offered to the host
 }
 
 // run does the handshake within its limit.
@@ -238,13 +267,15 @@ func (h *handshake) checkHostKey(_ string, _ net.Addr, key ssh.PublicKey) error 
 	presented := hostKeyOf(key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	expected := h.target.HostKey
+	var err error
 	if h.hostKey != nil {
 		// A later key exchange on this connection must show the key that the first one did.
-		expected = h.hostKey
+		err = checkHostKey(h.hostKey, presented)
+	} else if err = h.target.admits(presented); err == nil {
+		err = checkStrength(key)
 	}
-	if err := checkHostKey(expected, presented); err != nil {
-		errors.As(err, &h.changed)
+	if err != nil {
+		h.refused = err
 		return err
 	}
 	h.hostKey, h.trusted = &presented, true

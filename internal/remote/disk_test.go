@@ -30,7 +30,7 @@ type disk struct {
 func newDisk(t testing.TB) *disk {
 	t.Helper()
 	d := &disk{root: t.TempDir(), t: t, free: -1, failures: map[string]error{}, hang: map[string]bool{}}
-	if err := os.Mkdir(filepath.Join(d.root, "C:"), 0o777); err != nil {
+	if err := os.Mkdir(filepath.Join(d.root, "C:"), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -60,10 +60,10 @@ func (d *disk) content(name string) []byte {
 
 func (d *disk) put(name, content string) {
 	d.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o750); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(d.path(name), []byte(content), 0o666); err != nil {
+	if err := os.WriteFile(d.path(name), []byte(content), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -107,7 +107,7 @@ func (d *disk) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	if r.Pflags().Trunc {
 		flags |= os.O_TRUNC
 	}
-	file, err := os.OpenFile(d.path(r.Filepath), flags, 0o666)
+	file, err := os.OpenFile(d.path(r.Filepath), flags, 0o600)
 	return &diskFile{file, d}, err
 }
 
@@ -146,7 +146,7 @@ func (d *disk) Filecmd(r *sftp.Request) error {
 	name := d.path(r.Filepath)
 	switch r.Method {
 	case "Mkdir":
-		return os.Mkdir(name, 0o777)
+		return os.Mkdir(name, 0o750)
 	case "Rename":
 		if d.has(r.Target) && !d.renames {
 			return sftp.ErrSSHFxFailure

@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,8 @@ const (
 	ReasonNotSSH               Reason = "NotSSH"               // something else than an SSH server answers
 	ReasonNoCommonAlgorithm    Reason = "NoCommonAlgorithm"    // the SSH server knows only algorithms that are not allowed
 	ReasonHostKeyChanged       Reason = "HostKeyChanged"       // the host key is not the pinned one
+	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // at the first contact the host key is none of those that were announced
+	ReasonAddressForbidden     Reason = "AddressForbidden"     // the address is in a network in which no host can be
 	ReasonAuthenticationFailed Reason = "AuthenticationFailed" // the host does not accept the operator's key for the user
 	ReasonConnectionLost       Reason = "ConnectionLost"       // an established connection ended
 	ReasonSessionRefused       Reason = "SessionRefused"       // the SSH server opens no session on an established connection
@@ -91,6 +94,34 @@ type HostKeyChangedError struct {
 func (e *HostKeyChangedError) Error() string {
 	return fmt.Sprintf("the host presented the SSH host key %s (%s), pinned is %s (%s)",
 		e.Presented.Fingerprint(), e.Presented.Type, e.Pinned.Fingerprint(), e.Pinned.Type)
+}
+
+// HostKeyUnexpectedError is the cause of ReasonHostKeyUnexpected.
+type HostKeyUnexpectedError struct {
+	// Expected are fingerprints.
+	Expected  []string
+	Presented HostKey
+}
+
+// mostExpected is how many fingerprints a message lists.
+const mostExpected = 5
+
+func (e *HostKeyUnexpectedError) Error() string {
+	expected := strings.Join(e.Expected[:min(len(e.Expected), mostExpected)], " or ")
+	if more := len(e.Expected) - mostExpected; more > 0 {
+		expected += fmt.Sprintf(" or one of %d more", more)
+	}
+	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), expected is %s", e.Presented.Fingerprint(), e.Presented.Type, expected)
+}
+
+// HostKeyWeakError is a host key that is too short to prove anything.
+type HostKeyWeakError struct {
+	Presented HostKey
+	Bits      int
+}
+
+func (e *HostKeyWeakError) Error() string {
+	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and those of less than %d can be forged", e.Presented.Fingerprint(), e.Bits, shortestRSA)
 }
 
 // LeftBehindError lists what could not be deleted; the cause of ReasonRemovalIncomplete.

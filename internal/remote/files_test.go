@@ -71,7 +71,7 @@ func TestEnsureAgent(t *testing.T) {
 			}
 			last = done
 		})
-		if err != nil || !sent || path != `C:\k\wicd\`+agent.SHA256[:12]+`\wicd.exe` {
+		if err != nil || !sent || path != `C:\ProgramData\ssh\wicd\`+agent.SHA256[:12]+`\wicd.exe` {
 			t.Fatalf("%s, %v, %v", path, sent, err)
 		}
 		if last != agent.Size || !bytes.Equal(s.disk.content(sftpForm(path)), program) {
@@ -90,7 +90,7 @@ func TestEnsureAgent(t *testing.T) {
 	for name, renames := range map[string]bool{"where a rename replaces": true, "where a rename does not replace": false} {
 		t.Run("one of another size is replaced "+name, func(t *testing.T) {
 			s, c := hostWith(t, nil, func(s *server) { s.disk.renames = renames })
-			s.disk.put(sftpForm(nodespec.AgentPath(agent.SHA256)), "half")
+			s.disk.put(sftpForm(nodespec.LandingPath(agent.SHA256)), "half")
 			path, sent, err := c.EnsureAgent(t.Context(), agent, nil)
 			if err != nil || !sent || !bytes.Equal(s.disk.content(sftpForm(path)), program) {
 				t.Errorf("%v, %v", sent, err)
@@ -102,7 +102,7 @@ func TestEnsureAgent(t *testing.T) {
 	}
 	t.Run("leftovers of broken uploads go, other files stay", func(t *testing.T) {
 		s, c := hostWith(t, nil)
-		folder := sftpForm(nodespec.AgentPath(agent.SHA256)[:strings.LastIndex(nodespec.AgentPath(agent.SHA256), `\`)])
+		folder := sftpForm(nodespec.LandingPath(agent.SHA256)[:strings.LastIndex(nodespec.LandingPath(agent.SHA256), `\`)])
 		s.disk.put(folder+"/wicd.exe.partial-01234567", "half")
 		s.disk.put(folder+"/WICD.EXE.PARTIAL-abcdef", "half")
 		s.disk.put(folder+"/other.txt", "other")
@@ -119,8 +119,8 @@ func TestEnsureAgent(t *testing.T) {
 		wrong.SHA256 = strings.Repeat("0", 64)
 		_, sent, err := c.EnsureAgent(t.Context(), wrong, nil)
 		expectError(t, err, remote.ReasonTransferFailed, "another content")
-		if sent || len(s.disk.names("C:/k/wicd/000000000000")) != 0 {
-			t.Errorf("%v, %v", sent, s.disk.names("C:/k/wicd/000000000000"))
+		if sent || len(s.disk.names("C:/ProgramData/ssh/wicd/000000000000")) != 0 {
+			t.Errorf("%v, %v", sent, s.disk.names("C:/ProgramData/ssh/wicd/000000000000"))
 		}
 	})
 	t.Run("a digest that is none is refused", func(t *testing.T) {
@@ -153,17 +153,17 @@ func TestATransferThatIsCutIsRepeated(t *testing.T) {
 			_, _, err := c.EnsureAgent(t.Context(), agent, nil)
 			expectError(t, err, remote.ReasonConnectionLost)
 			<-c.Done()
-			if s.disk.has(sftpForm(nodespec.AgentPath(agent.SHA256))) {
+			if s.disk.has(sftpForm(nodespec.LandingPath(agent.SHA256))) {
 				t.Error("half a program lies under the agent's name")
 			}
 			again := s.connect(&remote.Dialer{}, key)
 			if _, sent, err := again.EnsureAgent(t.Context(), agent, nil); err != nil || !sent {
 				t.Fatal(sent, err)
 			}
-			if !bytes.Equal(s.disk.content(sftpForm(nodespec.AgentPath(agent.SHA256))), program) {
+			if !bytes.Equal(s.disk.content(sftpForm(nodespec.LandingPath(agent.SHA256))), program) {
 				t.Error("it did not arrive whole")
 			}
-			if names := s.disk.names("C:/k/wicd/" + agent.SHA256[:12]); len(names) != 1 {
+			if names := s.disk.names("C:/ProgramData/ssh/wicd/" + agent.SHA256[:12]); len(names) != 1 {
 				t.Errorf("left are %v", names)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 
@@ -20,8 +21,8 @@ func (h *handshake) failure(err error) error {
 	var negotiation *ssh.AlgorithmNegotiationError
 	greeting := h.conn.greetingKind()
 	switch {
-	case h.changed != nil:
-		return hostKeyChanged(h.target, h.changed)
+	case h.refused != nil:
+		return hostKeyRefused(h.target, h.refused)
 	case errors.As(err, &negotiation):
 		return noCommonAlgorithm(h.target, negotiation)
 	case greeting == greetingOther, greeting == greetingOld:
@@ -31,7 +32,7 @@ func (h *handshake) failure(err error) error {
 	case h.trusted && strings.Contains(err.Error(), "no common public key signature algorithm"):
 		return &Error{Reason: ReasonNoCommonAlgorithm, Host: h.target.Address, Err: err,
 			Message: fmt.Sprintf("the SSH server accepts logins with a key of type %s only with algorithms that are not safe", h.target.Key.Algorithm),
-			Next:    "update OpenSSH on the host, or use an Ed25519 or ECDSA key in Secret cloud-private-key"}
+			Next:    "update OpenSSH on the host, or use an Ed25519 or ECDSA key in Secret cloud-private-key" + allowHint([]string{ssh.KeyAlgoRSA})}
 	case h.trusted:
 		return authenticationFailed(h.target, h.offered, err)
 	}
@@ -55,6 +56,32 @@ func (h *handshake) dropped(err error) error {
 	return &Error{Reason: ReasonConnectionLost, Host: h.target.Address, Err: err,
 		Message: fmt.Sprintf("the host ended the connection during %s", during),
 		Next:    "it is tried again; if it stays so, see the log of the service sshd on the host"}
+}
+
+// hostKeyRefused says why a host key is not believed.
+func hostKeyRefused(target Target, err error) error {
+	var changed *HostKeyChangedError
+	var weak *HostKeyWeakError
+	switch {
+	case errors.As(err, &changed):
+		return hostKeyChanged(target, changed)
+	case errors.As(err, &weak):
+		return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Message: weak.Error(), Err: weak,
+			Next: "make new host keys on the host: delete C:\\ProgramData\\ssh\\ssh_host_rsa_key and its .pub, run ssh-keygen -A there, and restart its service sshd"}
+	}
+	return &Error{Reason: ReasonHostKeyUnexpected, Host: target.Address, Err: err,
+		Message: fmt.Sprintf("%v: another machine answers at this address, or the announced key is that of an earlier installation or of another type", err),
+		Next: fmt.Sprintf("nothing is sent to the host. Compare the key on the host's console with ssh-keygen -l; if the host is right, correct the annotation %s",
+			api.AnnotationExpectedHostKey)}
+}
+
+func addressForbidden(target Target, address netip.Addr, what string) error {
+	message := fmt.Sprintf("no Windows host can have the address %s: it is %s", address, what)
+	if target.Address != address.String() {
+		message = fmt.Sprintf("the name leads to %s, which no Windows host can have: it is %s", address, what)
+	}
+	return &Error{Reason: ReasonAddressForbidden, Host: target.Address, Message: message,
+		Next: "nothing is sent there. Correct the address, or the DNS record of the name"}
 }
 
 func hostKeyChanged(target Target, changed *HostKeyChangedError) error {
@@ -86,7 +113,7 @@ func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError
 	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
 		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
 			sanitise(strings.Join(negotiation.RequestedAlgorithms, ", "))),
-		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config"}
+		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config" + allowHint(negotiation.RequestedAlgorithms)}
 }
 
 func notSSH(target Target, greeting greetingKind, err error) error {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
@@ -40,59 +41,34 @@ func checkHostKey(pinned *HostKey, presented HostKey) error {
 	return &HostKeyChangedError{Pinned: *pinned, Presented: presented}
 }
 
-// algorithms are what is offered to a server.
-type algorithms struct {
-	keyExchanges, ciphers, macs, hostKeys, signatures []string
+// checkExpected compares what a host presents at the first contact with the fingerprints that were announced; none announce nothing.
+func checkExpected(expected []string, presented HostKey) error {
+	if len(expected) == 0 || slices.Contains(expected, presented.Fingerprint()) {
+		return nil
+	}
+	return &HostKeyUnexpectedError{Expected: expected, Presented: presented}
 }
 
-// offeredAlgorithms are those without known weaknesses, then those of legacy that the SSH library knows. The host-key algorithms
-// of the pinned key come first: a server with several keys must present the one that was seen before.
-func offeredAlgorithms(legacy []string, pinned *HostKey) algorithms {
-	modern, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
-	allowed := func(known []string) []string {
-		return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !slices.Contains(legacy, name) })
+// admits tells whether a target may be the host that presents this key.
+func (t Target) admits(presented HostKey) error {
+	if t.HostKey != nil {
+		return checkHostKey(t.HostKey, presented)
 	}
-	macs := slices.DeleteFunc(modern.MACs, func(name string) bool {
-		return name == ssh.HMACSHA1 && !slices.Contains(legacy, name)
-	})
-	hostKeys := append([]string{
-		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
-	}, allowed([]string{ssh.KeyAlgoRSA})...)
-	if pinned != nil {
-		first := algorithmsOfKey(pinned.Type)
-		slices.SortStableFunc(hostKeys, func(a, b string) int {
-			return rank(first, a) - rank(first, b)
-		})
-	}
-	return algorithms{
-		keyExchanges: append(modern.KeyExchanges, allowed(insecure.KeyExchanges)...),
-		ciphers:      append(modern.Ciphers, allowed(insecure.Ciphers)...),
-		macs:         append(macs, allowed(insecure.MACs)...),
-		hostKeys:     hostKeys,
-		signatures:   append([]string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}, allowed([]string{ssh.KeyAlgoRSA})...),
-	}
+	return checkExpected(t.Expected, presented)
 }
 
-func rank(first []string, name string) int {
-	if slices.Contains(first, name) {
-		return 0
-	}
-	return 1
-}
+// shortestRSA is the length from which an RSA host key is believed, in bits. Source: NIST SP 800-131A. OpenSSH for Windows has never made
+// shorter ones.
+const shortestRSA = 2048
 
-// algorithmsOfKey are the signature algorithms for a type of key.
-func algorithmsOfKey(keyType string) []string {
-	if keyType == ssh.KeyAlgoRSA {
-		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA}
+// checkStrength refuses host keys that can be forged with enough money.
+func checkStrength(key ssh.PublicKey) error {
+	public, ok := key.(ssh.CryptoPublicKey)
+	if !ok {
+		return nil
 	}
-	return []string{keyType}
-}
-
-// loginSigner limits an RSA key to the signature algorithms that are offered.
-func (a algorithms) loginSigner(signer ssh.Signer) (ssh.Signer, error) {
-	rsaSigner, ok := signer.(ssh.AlgorithmSigner)
-	if !ok || signer.PublicKey().Type() != ssh.KeyAlgoRSA {
-		return signer, nil
+	if number, ok := public.CryptoPublicKey().(*rsa.PublicKey); ok && number.N.BitLen() < shortestRSA {
+		return &HostKeyWeakError{Presented: hostKeyOf(key), Bits: number.N.BitLen()}
 	}
-	return ssh.NewSignerWithAlgorithms(rsaSigner, a.signatures)
+	return nil
 }

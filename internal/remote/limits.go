@@ -9,12 +9,14 @@ const (
 	DefaultExecStartLimit    = 10 * time.Second
 	DefaultHelloLimit        = time.Minute
 	DefaultSilenceLimit      = 5 * time.Minute
+	DefaultVerbLimit         = 2 * time.Hour
 	DefaultSFTPStallLimit    = 30 * time.Second
 	DefaultKeepaliveInterval = 15 * time.Second
 	DefaultKeepaliveMisses   = 3
 	DefaultEndLimit          = 2 * time.Second
 	DefaultRebootLimit       = time.Minute
 	DefaultIdleLimit         = time.Minute
+	DefaultConnections       = 256
 )
 
 // Limits are how long the operator waits for a host. A zero field means its default.
@@ -29,6 +31,8 @@ type Limits struct {
 	Hello time.Duration
 	// Silence is the longest time between two lines of a running verb.
 	Silence time.Duration
+	// Verb is the longest time from a verb's first line to its last.
+	Verb time.Duration
 	// SFTPStall is the longest time without an answer during a file operation or transfer.
 	SFTPStall time.Duration
 	// Keepalive is the interval between two keepalives; the connection is lost when KeepaliveMisses in a row bring no answer.
@@ -40,6 +44,9 @@ type Limits struct {
 	Reboot time.Duration
 	// Idle is how long a Pool keeps a connection that nobody uses.
 	Idle time.Duration
+	// Connections is how many connections a Pool has at most, those that are being made among them. It is as many as there are hosts that the
+	// operator works on at once: with fewer, hosts that do not answer would hold up those that do.
+	Connections int
 }
 
 // withDefaults fills what is zero.
@@ -53,6 +60,7 @@ func (l Limits) withDefaults() Limits {
 		{&l.ExecStart, DefaultExecStartLimit},
 		{&l.Hello, DefaultHelloLimit},
 		{&l.Silence, DefaultSilenceLimit},
+		{&l.Verb, DefaultVerbLimit},
 		{&l.SFTPStall, DefaultSFTPStallLimit},
 		{&l.Keepalive, DefaultKeepaliveInterval},
 		{&l.End, DefaultEndLimit},
@@ -65,6 +73,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.KeepaliveMisses == 0 {
 		l.KeepaliveMisses = DefaultKeepaliveMisses
+	}
+	if l.Connections == 0 {
+		l.Connections = DefaultConnections
 	}
 	return l
 }

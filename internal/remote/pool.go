@@ -6,11 +6,12 @@ import (
 )
 
 // Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not wait for each
-// other. Make it with NewPool.
+// other, unless there are Limits.Connections in use. Make it with NewPool.
 type Pool struct {
 	dialer *Dialer
 
 	mu      sync.Mutex
+	places  places
 	entries map[string]*entry
 	closed  bool
 }
@@ -28,7 +29,8 @@ type entry struct {
 
 // NewPool makes a pool of connections that dialer makes.
 func NewPool(dialer *Dialer) *Pool {
-	return &Pool{dialer: dialer.withDefaults(), entries: map[string]*entry{}}
+	dialer = dialer.withDefaults()
+	return &Pool{dialer: dialer, places: places{free: dialer.Limits.Connections}, entries: map[string]*entry{}}
 }
 
 // Get returns the living connection of target's instance, or dials. A connection with another address, user, key or host key than
@@ -45,7 +47,7 @@ func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 		}
 		p.drop(e)
 	}
-	c, err := p.dialer.Connect(ctx, target)
+	c, err := p.connect(ctx, target)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +61,30 @@ func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 	return c, nil
 }
 
+// connect makes a connection when there is a place for one more, which it keeps until its end.
+func (p *Pool) connect(ctx context.Context, target Target) (*Connection, error) {
+	if err := p.takePlace(ctx); err != nil {
+		return nil, err
+	}
+	c, err := p.dialer.Connect(ctx, target)
+	if err != nil {
+		p.givePlace()
+		return nil, err
+	}
+	go func() {
+		<-c.Done()
+		p.givePlace()
+	}()
+	return c, nil
+}
+
 // serves tells whether the connection lives and is the one that target asks for.
 func (c *Connection) serves(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
 	}
 	return c.alive() && c.target.Address == target.Address && c.target.Port == target.Port && c.target.User == target.User &&
-		c.target.Key.Hash() == target.Key.Hash() && checkHostKey(target.HostKey, c.hostKey) == nil
+		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
 }
 
 // alive tells whether the connection has not ended and is not about to.
@@ -75,7 +94,8 @@ func (c *Connection) alive() bool {
 	return c.cause == nil
 }
 
-// Release says that a connection from Get is not needed for now. When nobody else uses it, it stays for Limits.Idle.
+// Release says that a connection from Get is not needed for now. When nobody else uses it, it stays for Limits.Idle, unless its place is
+// waited for.
 func (p *Pool) Release(c *Connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,6 +107,10 @@ func (p *Pool) Release(c *Connection) {
 		return
 	}
 	e.idle = make(chan struct{})
+	if p.places.waited() {
+		p.evict(c.target.Instance, e)
+		return
+	}
 	go p.expire(e, c, e.idle)
 }
 

@@ -79,7 +79,7 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 			continue
 		}
 		if err == nil {
-			err = r.remove(ctx, s, target, info.IsDir())
+			err = r.remove(ctx, s, target, info.IsDir(), 0)
 		} else {
 			err = r.note(s, target, err)
 		}
@@ -90,8 +90,12 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 	return nil
 }
 
+// deepest is how many folders may lie in each other. Windows has longer paths only for who asks for them, and a host may tell of folders
+// without an end.
+const deepest = 64
+
 // remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is noted.
-func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool) error {
+func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -99,13 +103,16 @@ func (r *remover) remove(ctx context.Context, s *fileSession, name string, folde
 		// Remove also deletes a link to a folder, as which Windows wants it deleted.
 		return r.note(s, name, s.Remove(name))
 	}
+	if depth > deepest {
+		return r.note(s, name, fmt.Errorf("more than %d folders lie in each other", deepest))
+	}
 	before := len(r.left)
 	entries, err := s.ReadDir(name)
 	if err != nil {
 		return r.note(s, name, err)
 	}
 	for _, entry := range entries {
-		if err := r.remove(ctx, s, path.Join(name, entry.Name()), entry.IsDir()); err != nil {
+		if err := r.remove(ctx, s, path.Join(name, entry.Name()), entry.IsDir(), depth+1); err != nil {
 			return err
 		}
 	}

@@ -54,6 +54,9 @@ func (x *execution) run(ctx context.Context, command string) (verb.Line, error) 
 	}
 	// Whatever was wrong, the session is over.
 	end := newWatch(c.clock, "the end of the session", c.limits.End)
+	if bound, overrun := (*boundError)(nil), (*overrunError)(nil); errors.As(err, &bound) || errors.As(err, &overrun) {
+		end = nil // what still comes is not wanted
+	}
 	c.finish(ctx, s, end)
 	return verb.Line{}, c.verdict(ctx, cmp.Or(err, errNoAnswer), func(err error) error {
 		return x.explain(ctx, s, err)
@@ -65,22 +68,33 @@ var errNoAnswer = errors.New("the output ended before the agent's last line")
 
 // read reads the answer up to its last line or the end of the output.
 func (x *execution) read(s *session, w *watch) error {
+	c := x.connection
 	r := bufio.NewReaderSize(s.stdout, 64<<10)
+	begin, received := c.clock.Now(), 0
 	for {
 		data, err := readLine(r)
-		if errors.Is(err, errLineTooLong) {
+		if bound := (*boundError)(nil); errors.As(err, &bound) {
 			return err
 		}
 		if err != nil {
 			// The end of the output, or of the connection: verdict finds out.
 			return nil //nolint:nilerr // a cut output is judged by what is missing
 		}
-		line, ok := decodeLine(data)
+		if received += len(data) + 1; received > answerLimit {
+			return errAnswerTooLong
+		}
+		line, ok, err := decodeLine(data)
+		if err != nil {
+			return err
+		}
 		if !ok {
 			_, _ = x.noise.Write(append(data, '\n'))
 			continue
 		}
-		w.expect(fmt.Sprintf("the next line of the agent's verb %s", x.verb), x.connection.limits.Silence)
+		if !isFinal(line) && c.clock.Since(begin) > c.limits.Verb {
+			return &overrunError{c.limits.Verb}
+		}
+		w.expect(fmt.Sprintf("the next line of the agent's verb %s", x.verb), c.limits.Silence)
 		x.answered, x.last = true, line
 		if x.onLine != nil {
 			x.onLine(line)
@@ -120,14 +134,21 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	c := x.connection
 	e := &Error{Host: c.target.Address, Err: err}
 	var timeout *TimeoutError
+	var bound *boundError
+	var overrun *overrunError
 	switch {
 	case errors.As(err, &timeout):
 		e.Reason = ReasonAgentSilent
 		e.Message = fmt.Sprintf("the agent's verb %s gives no sign of life (%v)", x.verb, timeout)
 		e.Next = "it is tried again; check the host's load"
-	case errors.Is(err, errLineTooLong):
+	case errors.As(err, &bound):
 		e.Reason = ReasonAgentStopped
-		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v)", x.verb, err)
+		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v): it is not the operator's agent that answers", x.verb, err)
+		e.Next = "it is tried again; look at who controls the host"
+	case errors.As(err, &overrun):
+		e.Reason = ReasonAgentStopped
+		e.Message = fmt.Sprintf("the agent's verb %s was stopped: %v", x.verb, overrun)
+		e.Next = "the next run goes on where it stopped; check the host's load and the speed of its disk"
 	case x.answered:
 		e.Reason = ReasonAgentStopped
 		e.Message = fmt.Sprintf("the agent's verb %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quote(s))

@@ -43,6 +43,7 @@ type server struct {
 	preamble      string                  // before the SSH identification
 	deafTo        string                  // "keepalives", "sessions", "programs", "files"
 	refuse        string                  // "sessions", "files"
+	lies          *sftp.Handlers          // what file transfers see in place of the disk
 	hung          chan string             // says that something is not answered
 	stopped       chan struct{}
 	connections   atomic.Int32
@@ -190,8 +191,11 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 					s.hang("files", closed)
 					return
 				}
-				handler := sftp.NewRequestServer(channel, s.disk.handlers())
-				_ = handler.Serve()
+				handlers := s.disk.handlers()
+				if s.lies != nil {
+					handlers = *s.lies
+				}
+				_ = sftp.NewRequestServer(channel, handlers).Serve()
 				_ = channel.Close()
 			})
 		case "exec":
@@ -212,7 +216,7 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 			}
 			running.Go(func() {
 				code := s.exec(payload.Command, &process{server: s, out: channel, err: channel.Stderr(), closed: closed, conn: conn})
-				_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(code)}))
+				_, _ = channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{uint32(code)})) // exit codes are small
 				_ = channel.Close()
 			})
 		default:

@@ -48,8 +48,16 @@ type fileSession struct {
 	gone chan struct{} // closed when the session has ended
 
 	mu      sync.Mutex
-	watches map[*watch]bool // of the operations under way
+	watches map[*watch]int // of the operations under way, with the bytes that have come since each began
+	flooded bool
 }
+
+// operationLimit is how much a host may answer to one file operation, in bytes. A list of a folder takes some KiB, and what acknowledges a
+// transfer a thousandth of it.
+const operationLimit = 32 << 20
+
+// errFlood ends a session whose host sends without an end.
+var errFlood = fmt.Errorf("the host has sent more than %d MiB in answer to one file operation", operationLimit>>20)
 
 func (s *fileSession) ended() bool {
 	select {
@@ -64,12 +72,18 @@ func (s *fileSession) ended() bool {
 func (s *fileSession) observe(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
-		if n > 0 {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			for w := range s.watches {
-				w.alive()
-			}
+		if n == 0 {
+			return n, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for w, received := range s.watches {
+			w.alive()
+			s.watches[w] = received + n
+			s.flooded = s.flooded || received+n > operationLimit
+		}
+		if s.flooded {
+			return 0, errFlood
 		}
 		return n, err
 	})
@@ -79,10 +93,17 @@ func (s *fileSession) watching(w *watch, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if on {
-		s.watches[w] = true
+		s.watches[w] = 0
 	} else {
 		delete(s.watches, w)
 	}
+}
+
+// floods tells whether the session was ended because the host sends without an end.
+func (s *fileSession) floods() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flooded
 }
 
 type readerFunc func(p []byte) (int, error)
@@ -118,7 +139,7 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 		_ = raw.Close()
 		return nil, c.refused(err)
 	}
-	out := &fileSession{gone: make(chan struct{}), watches: map[*watch]bool{}}
+	out := &fileSession{gone: make(chan struct{}), watches: map[*watch]int{}}
 	err = c.start(ctx, raw, func() error {
 		if err := raw.RequestSubsystem("sftp"); err != nil {
 			return err
@@ -152,7 +173,11 @@ func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx 
 	w := newWatch(c.clock, waiting, c.limits.SFTPStall)
 	s.watching(w, true)
 	defer s.watching(w, false)
-	return c.do(ctx, w, nil, func() error { return work(ctx, s) })
+	err = c.do(ctx, w, nil, func() error { return work(ctx, s) })
+	if err != nil && s.floods() {
+		return errFlood
+	}
+	return err
 }
 
 // sftpPath is the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.

@@ -57,7 +57,7 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	if gone || isBlocked(x.quote(s)) {
 		e.Reason = ReasonAgentBlocked
 		e.Message = fmt.Sprintf("the agent %s is kept from running%s", x.agent, x.quote(s))
-		e.Next = "allow " + nodespec.AgentRoot + ` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
+		e.Next = "allow " + nodespec.AgentRoot + " and " + nodespec.LandingRoot + ` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
 	}
 	if gone {
 		e.Message = fmt.Sprintf("the agent %s is no longer on the host: something deleted it", x.agent)

@@ -44,8 +44,17 @@ func (t *tail) String() string {
 // messageLimit bounds one quoted text in a message, in bytes.
 const messageLimit = 500
 
-// sanitise makes foreign text fit for a log or a status: no control characters (terminals obey them), bounded, one line.
+// sanitise makes foreign text fit for a log or a status: printable, and bounded.
 func sanitise(text string) string {
+	clean := Printable(text)
+	if len(clean) > messageLimit {
+		clean = strings.ToValidUTF8(clean[:messageLimit], "") + "…"
+	}
+	return clean
+}
+
+// Printable makes foreign text one line of printable characters: terminals obey control characters, and others turn text around.
+func Printable(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -55,9 +64,5 @@ func sanitise(text string) string {
 		}
 		return r
 	}, text)
-	clean = strings.TrimSpace(clean)
-	if len(clean) > messageLimit {
-		clean = strings.ToValidUTF8(clean[:messageLimit], "") + "…"
-	}
-	return clean
+	return strings.TrimSpace(clean)
 }

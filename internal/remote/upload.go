@@ -223,7 +223,7 @@ func (u *upload) begin(s *fileSession, file *sftp.File, before fs.FileInfo) (*sf
 	if before == nil || before.Size() == 0 && before.Mode().IsRegular() {
 		return file, nil
 	}
-	if !before.Mode().IsRegular() || before.Size() > u.source.size {
+	if !before.Mode().IsRegular() || before.Size() < 0 || before.Size() > u.source.size {
 		// No beginning of this file.
 		if err := file.Close(); err != nil {
 			return file, err

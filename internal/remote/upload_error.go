@@ -57,7 +57,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 		}
 		volume, err := s.StatVFS(path.Dir(u.target))
 		if err == nil {
-			full = volume.Bavail*volume.Frsize < uint64(u.source.size)+spareBytes
+			full = volume.Bavail*volume.Frsize < uint64(u.source.size)+spareBytes //nolint:gosec // G115: no size is negative //nolint:gosec // a size is not negative
 		}
 		return err
 	})

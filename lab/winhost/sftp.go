@@ -162,8 +162,8 @@ func (f *files) StatVFS(request *sftp.Request) (*sftp.StatVFS, error) {
 	}
 	size, free := f.drive.Space()
 	return &sftp.StatVFS{
-		Bsize: clusterBytes, Frsize: clusterBytes, Blocks: uint64(size) / clusterBytes, //nolint:gosec // no size is negative
-		Bfree: uint64(free) / clusterBytes, Bavail: uint64(free) / clusterBytes, Namemax: 259, //nolint:gosec // as above
+		Bsize: clusterBytes, Frsize: clusterBytes, Blocks: uint64(size) / clusterBytes, // no size is negative
+		Bfree: uint64(free) / clusterBytes, Bavail: uint64(free) / clusterBytes, Namemax: 259, // as above
 	}, nil
 }
 

@@ -77,7 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	desired, faults := desiredInstances(r.Namespace, configMap.Data)
 	var errs []error
-	for _, change := range changes(present.Items, desired) {
+	wanted, beyond := limited(changes(present.Items, desired), len(present.Items))
+	faults = append(faults, beyond...)
+	for _, change := range wanted {
 		errs = append(errs, r.apply(ctx, configMap, change))
 	}
 	r.report(configMap, faults)
@@ -111,13 +113,19 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 	return nil
 }
 
+// mostReported is how many faulty entries are told by an event each. All are told by their instances.
+const mostReported = 50
+
 // report tells about faulty entries once for each version of the ConfigMap.
 func (r *Reconciler) report(configMap *corev1.ConfigMap, faults []fault) {
 	if configMap.ResourceVersion == r.reported {
 		return
 	}
-	for _, fault := range faults {
+	for _, fault := range faults[:min(len(faults), mostReported)] {
 		r.emit(entryInvalid(configMap, fault))
+	}
+	if more := len(faults) - mostReported; more > 0 {
+		r.emit(moreInvalid(configMap, more))
 	}
 	r.reported = configMap.ResourceVersion
 }

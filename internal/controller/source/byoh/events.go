@@ -1,6 +1,8 @@
 package byoh
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,4 +40,10 @@ func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: policy.InstanceName(fault.key)}}
 	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
+}
+
+// moreInvalid stands for faulty entries that are not told one by one.
+func moreInvalid(configMap *corev1.ConfigMap, more int) event {
+	return event{configMap, nil, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
+		fmt.Sprintf("%d more entries cannot be used, see the WindowsInstances whose STATUS is %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry)}
 }

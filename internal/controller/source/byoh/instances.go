@@ -1,6 +1,7 @@
 package byoh
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -79,4 +80,26 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 		}
 	}
 	return result
+}
+
+// mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. Who may write the list may not fill the
+// API server by it.
+const mostHosts = 2000
+
+// limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are changed and given back
+// as ever.
+func limited(changes []source.Change, present int) (taken []source.Change, faults []fault) {
+	for _, change := range changes {
+		if !change.Creates() {
+			taken = append(taken, change)
+			continue
+		}
+		if present >= mostHosts {
+			faults = append(faults, fault{key: change.After.Spec.Source.ConfigMapKey, err: fmt.Errorf("the list has more than %d hosts, and this one is not taken", mostHosts)})
+			continue
+		}
+		present++
+		taken = append(taken, change)
+	}
+	return taken, faults
 }

@@ -1,0 +1,115 @@
+package byoh
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/events"
+	"pgregory.net/rapid"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
+// R-058, R-062: whoever writes the list, each entry is a host or a fault that is told, and no other entry is held up.
+func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
+	// What the API server takes as a key of a ConfigMap.
+	key := rapid.StringMatching(`[-._a-zA-Z0-9]{1,253}`)
+	value := rapid.OneOf(rapid.String(), rapid.Map(rapid.String(), func(user string) string { return "username=" + user }),
+		rapid.SampledFrom([]string{"username=-oProxyCommand=calc", "username=a\nb", `username="a"`, "username=\u202eadmin", "username=" + strings.Repeat("a", 1<<20)}))
+	rapid.Check(t, func(t *rapid.T) {
+		entries := rapid.MapOfN(key, value, 0, 8).Draw(t, "entries")
+		entries["10.1.42.1"] = "username=Administrator"
+		instances, faults := desiredInstances("wmco", entries)
+		if len(instances) != len(entries) {
+			t.Fatalf("%d instances of %d entries", len(instances), len(entries))
+		}
+		faulty := map[string]bool{}
+		for _, fault := range faults {
+			faulty[fault.key] = true
+			note := entryInvalid(&corev1.ConfigMap{}, fault).message
+			if len(note) > longestNote || !utf8.ValidString(note) || strings.ContainsFunc(note, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("an event says %q", note)
+			}
+		}
+		names := map[string]bool{}
+		for _, instance := range instances {
+			if problems := validation.IsDNS1123Subdomain(instance.Name); len(problems) > 0 || names[instance.Name] {
+				t.Errorf("%q becomes %q: %v", instance.Spec.Address, instance.Name, problems)
+			}
+			names[instance.Name] = true
+			if (instance.Spec.Username == "") != faulty[instance.Spec.Source.ConfigMapKey] {
+				t.Errorf("user %q, told as a fault: %t", instance.Spec.Username, faulty[instance.Spec.Source.ConfigMapKey])
+			}
+			if instance.Spec.Address == "10.1.42.1" && instance.Spec.Username != "Administrator" {
+				t.Error("a good entry was not taken")
+			}
+		}
+	})
+}
+
+// many are entries 10.0.0.0 to 10.255.255.255, as many as are asked for.
+func many(n int) map[string]string {
+	entries := make(map[string]string, n)
+	for i := range n {
+		entries[fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)] = "username=Administrator"
+	}
+	return entries
+}
+
+func TestAListOfThousandsIsTakenUpToABound(t *testing.T) {
+	listed, _ := desiredInstances("wmco", map[string]string{"zzz.example.com": "username=core", "gone.example.com": "username=core"})
+	entries := many(5000)
+	entries["zzz.example.com"] = "username=other" // it comes after all others
+	desired, _ := desiredInstances("wmco", entries)
+	taken, faults := limited(changes(listed, desired), len(listed))
+	created := 0
+	states := map[string]v1alpha1.DesiredState{}
+	for _, change := range taken {
+		if change.Creates() {
+			created++
+			continue
+		}
+		states[change.After.Spec.Address] = change.After.Spec.DesiredState
+	}
+	if created+len(listed) != mostHosts || len(faults) != 5000-created {
+		t.Errorf("%d were made and %d told as left out", created, len(faults))
+	}
+	if states["zzz.example.com"] != v1alpha1.DesiredStateNode || states["gone.example.com"] != v1alpha1.DesiredStateRemoved {
+		t.Errorf("hosts that were there before are to be %v", states)
+	}
+	if note := entryInvalid(&corev1.ConfigMap{}, faults[0]).message; !strings.Contains(note, "more than 2000 hosts") || !strings.Contains(note, faults[0].key) {
+		t.Errorf("told is %q", note)
+	}
+}
+
+func TestThousandsOfFaultsAreToldInAFewEvents(t *testing.T) {
+	recorder := events.NewFakeRecorder(10_000)
+	r := &Reconciler{Namespace: "wmco", Events: recorder}
+	entries := many(5000)
+	for key := range entries {
+		entries[key] = "user=core"
+	}
+	_, faults := desiredInstances("wmco", entries)
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: ConfigMapName, ResourceVersion: "1"}}
+	r.report(configMap, faults)
+	r.report(configMap, faults)
+	if n := len(recorder.Events); n != mostReported+1 {
+		t.Fatalf("%d events", n)
+	}
+	last := ""
+	for range mostReported + 1 {
+		last = <-recorder.Events
+	}
+	if !strings.Contains(last, "4950 more entries") {
+		t.Errorf("the last says %q", last)
+	}
+}

@@ -1,0 +1,120 @@
+package remote_test
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/sftp"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// liar answers to file operations as a test has it.
+type liar struct {
+	list func(r *sftp.Request) sftp.ListerAt
+	data byte
+}
+
+func (l liar) lies() *sftp.Handlers {
+	return &sftp.Handlers{FileGet: l, FilePut: l, FileCmd: l, FileList: l}
+}
+
+func (l liar) Fileread(*sftp.Request) (io.ReaderAt, error)     { return l, nil }
+func (l liar) Filewrite(*sftp.Request) (io.WriterAt, error)    { return l, nil }
+func (l liar) Filecmd(*sftp.Request) error                     { return nil }
+func (l liar) Filelist(r *sftp.Request) (sftp.ListerAt, error) { return l.list(r), nil }
+func (l liar) WriteAt(p []byte, _ int64) (int, error)          { return len(p), nil }
+func (l liar) ReadAt(p []byte, _ int64) (int, error) {
+	return copy(p, bytes.Repeat([]byte{l.data}, len(p))), nil
+}
+
+// entry is a file or folder that is not there, or a list that has it without an end.
+type entry struct {
+	name    string
+	size    int64
+	mode    fs.FileMode
+	endless bool
+}
+
+func (e entry) Name() string       { return e.name }
+func (e entry) Size() int64        { return e.size }
+func (e entry) Mode() fs.FileMode  { return e.mode }
+func (e entry) ModTime() time.Time { return time.Time{} }
+func (e entry) IsDir() bool        { return e.mode.IsDir() }
+func (e entry) Sys() any           { return nil }
+
+// ListAt gives the entry for each place in the list.
+func (e entry) ListAt(into []os.FileInfo, offset int64) (int, error) {
+	if !e.endless && offset > 0 {
+		return 0, io.EOF
+	}
+	n := len(into)
+	if !e.endless {
+		n = min(n, 1)
+	}
+	for i := range n {
+		into[i] = e
+	}
+	if !e.endless {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// hostThatLies is a connection to a host whose file server says of everything what the test has it say.
+func hostThatLies(t *testing.T, is entry) *remote.Connection {
+	t.Helper()
+	noLeaks(t)
+	_, c := hostWith(t, nil, func(s *server) {
+		s.lies = liar{list: func(*sftp.Request) sftp.ListerAt { return is }, data: 'x'}.lies()
+	})
+	return c
+}
+
+func TestWhatALyingFileServerSays(t *testing.T) {
+	folder := entry{name: "a", mode: fs.ModeDir | 0o755}
+	t.Run("a list without an end", func(t *testing.T) {
+		endless := folder
+		endless.name, endless.endless = strings.Repeat("n", 200), true
+		c := hostThatLies(t, endless)
+		_, err := c.Agents(t.Context())
+		expectError(t, err, remote.ReasonTransferFailed, "more than 32 MiB")
+		fitForStatus(t, err)
+	})
+	t.Run("folders in folders without an end", func(t *testing.T) {
+		c := hostThatLies(t, folder)
+		err := c.Remove(t.Context(), `C:\k\wicd`)
+		expectError(t, err, remote.ReasonRemovalIncomplete, "more than 64 folders")
+		fitForStatus(t, err)
+	})
+	t.Run("names with control characters in what could not be deleted", func(t *testing.T) {
+		colored := folder
+		colored.name = "\x1b[31mred\u202e"
+		c := hostThatLies(t, colored)
+		fitForStatus(t, c.Remove(t.Context(), `C:\k\wicd`))
+	})
+	t.Run("a file that never ends", func(t *testing.T) {
+		c := hostThatLies(t, entry{name: "keys", mode: 0o600})
+		err := remote.Authorize(t.Context(), c, newKey(t).Signer().PublicKey(), "Administrator")
+		expectError(t, err, remote.ReasonTransferFailed, "longer than 1048576 bytes")
+	})
+	t.Run("sizes that no file has", func(t *testing.T) {
+		for _, size := range []int64{-1, -1 << 63, 1<<63 - 1} {
+			c := hostThatLies(t, entry{name: "payload.zst.resume", size: size, mode: 0o600})
+			content := io.NewSectionReader(strings.NewReader(strings.Repeat("p", 100_000)), 0, 100_000)
+			err := c.Send(t.Context(), `C:\k\wicd\inbox\payload.zst`, content, nil)
+			expectError(t, err, remote.ReasonTransferFailed, "of 100000 bytes")
+			if strings.Contains(err.Error(), "cannot be read") {
+				t.Errorf("size %d: the operator's own file is blamed: %v", size, err)
+			}
+			if there, err := c.Has(t.Context(), `C:\k\wicd\inbox\payload.zst`, 100_000); there || err != nil {
+				t.Errorf("size %d: %t, %v", size, there, err)
+			}
+		}
+	})
+}

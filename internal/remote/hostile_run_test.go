@@ -1,0 +1,227 @@
+package remote_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// fitForStatus checks that an error about a host has nothing in it that fills a status, or that a terminal obeys.
+func fitForStatus(t *testing.T, err error) {
+	t.Helper()
+	if text := err.Error(); len(text) > 2500 || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
+		t.Errorf("the error is not fit for a status: %d bytes, %.300q", len(text), text)
+	}
+}
+
+// unhurried are limits for hosts that are to be stopped by how much they say, however long a busy machine takes for it.
+var unhurried = remote.Limits{Hello: 10 * time.Minute, Silence: 10 * time.Minute}
+
+// until writes the same again and again until nobody reads any more.
+func (p *process) until(what string) {
+	for {
+		if _, err := io.WriteString(p.out, what); err != nil {
+			return
+		}
+	}
+}
+
+func members(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `"%06d":"",`, i)
+	}
+	return strings.TrimSuffix(text.String(), ",")
+}
+
+// A host may be in the hands of somebody else, and then says what they like. Each is held by a bound, named, and costs nothing but itself.
+func TestWhatAHostileHostAnswers(t *testing.T) {
+	longStep := verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: strings.Repeat("s", 1<<20), State: verb.StepProgress}}
+	for name, c := range map[string]struct {
+		agent  func(p *process) int
+		reason remote.Reason
+		texts  []string
+	}{
+		"garbage": {func(p *process) int {
+			_, _ = io.WriteString(p.out, strings.Repeat("\x00\xff\x1b]0;owned\x07\u202e", 10_000)+"\n")
+			_, _ = io.WriteString(p.err, strings.Repeat("\x9b31m\r\n", 10_000))
+			return 0
+		}, remote.ReasonAgentDidNotStart, []string{"exit code 0"}},
+		"an end without a result": {func(p *process) int {
+			p.say(hello())
+			return 0
+		}, remote.ReasonAgentStopped, []string{"without a result"}},
+		"steps without an end": {func(p *process) int {
+			data, _ := longStep.Encode()
+			p.say(hello())
+			p.until(string(data) + "\n")
+			return 0
+		}, remote.ReasonAgentStopped, []string{"longer than 64 MiB"}},
+		"noise without an end": {func(p *process) int {
+			p.until(strings.Repeat("noise ", 10_000) + "\n")
+			return 0
+		}, remote.ReasonAgentStopped, []string{"longer than 64 MiB"}},
+		"a line without an end": {func(p *process) int {
+			p.until(strings.Repeat(`{"wicd":`, 10_000))
+			return 0
+		}, remote.ReasonAgentStopped, []string{"longer than 8 MiB"}},
+		"facts with hundreds of thousands of entries": {func(p *process) int {
+			p.say(hello())
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"payload":{`+members(260_000)+"}}}}\n")
+			return 0
+		}, remote.ReasonAgentStopped, []string{"more than 250000 values"}},
+		"a list of empty objects, which are small only on the wire": {func(p *process) int {
+			p.say(hello())
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":{"facts":{"processes":[`+strings.Repeat("{},", 1_000_000)+"{}]}}}\n")
+			return 0
+		}, remote.ReasonAgentStopped, []string{"more than 250000 values"}},
+		"objects in objects": {func(p *process) int {
+			p.say(hello())
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"result","result":`+strings.Repeat(`{"a":`, 100_000)+"1"+strings.Repeat("}", 100_001)+"\n")
+			return 0
+		}, remote.ReasonAgentStopped, []string{"without a result"}},
+		"a failure with control characters, and what is no text": {func(p *process) int {
+			p.say(hello())
+			_, _ = io.WriteString(p.out, `{"wicd":"v1","type":"failure","failure":{"reason":"StepFailed","message":"a\u001b[2J\u0000\u202e`+"\xff\xfe"+`b`+strings.Repeat("c", 1<<20)+`"}}`+"\n")
+			return 1
+		}, remote.Reason(verb.ReasonStepFailed), []string{"a[2J"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			key := newKey(t)
+			s := newServer(t, key)
+			s.agent = c.agent
+			s.disk.put("C:/k/wicd/0123456789ab/wicd.exe", "MZ")
+			_, _, err := run(t, s.connect(&remote.Dialer{Limits: unhurried}, key))
+			expectError(t, err, c.reason, c.texts...)
+			fitForStatus(t, err)
+		})
+	}
+}
+
+// R-068
+func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
+	prepare := func(t *testing.T, each func(p *process)) (*remote.Connection, *testClock, chan struct{}) {
+		noLeaks(t)
+		key := newKey(t)
+		s := newServer(t, key)
+		drops := make(chan struct{})
+		s.agent = func(p *process) int {
+			for {
+				select {
+				case <-p.closed:
+					return 0
+				case <-drops:
+					each(p)
+				}
+			}
+		}
+		d, clock := fakeDialer()
+		return s.connect(d, key), clock, drops
+	}
+	t.Run("byte by byte", func(t *testing.T) {
+		c, clock, drops := prepare(t, func(p *process) { _, _ = io.WriteString(p.out, "x") })
+		wait := inBackground(func() error {
+			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
+			return err
+		})
+		clock.await(helloLimit)
+		for range int(helloLimit / time.Second) {
+			drops <- struct{}{}
+			clock.Step(time.Second)
+		}
+		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the first line of the agent's verb facts")
+	})
+	t.Run("line by line, each of which is a sign of life", func(t *testing.T) {
+		c, clock, drops := prepare(t, func(p *process) { p.say(step("a")) })
+		lines := make(chan struct{})
+		wait := inBackground(func() error {
+			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
+			return err
+		})
+		clock.await(helloLimit)
+		for passed := time.Duration(0); passed <= remote.DefaultVerbLimit; passed += silenceLimit - time.Minute {
+			drops <- struct{}{}
+			<-lines
+			clock.Step(silenceLimit - time.Minute)
+		}
+		drops <- struct{}{}
+		err := wait()
+		expectError(t, err, remote.ReasonAgentStopped, "gone on for 2h", "goes on where it stopped")
+		if c.Err() != nil {
+			t.Errorf("the connection is gone with it: %v", c.Err())
+		}
+	})
+	t.Run("but whose result comes at last, which counts", func(t *testing.T) {
+		said := step("a")
+		c, clock, drops := prepare(t, func(p *process) { p.say(said) })
+		lines := make(chan struct{}, 1)
+		wait := inBackground(func() error {
+			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
+			return err
+		})
+		clock.await(helloLimit)
+		for passed := time.Duration(0); passed <= remote.DefaultVerbLimit; passed += silenceLimit - time.Minute {
+			drops <- struct{}{}
+			<-lines
+			clock.Step(silenceLimit - time.Minute)
+		}
+		said = result()
+		drops <- struct{}{}
+		clock.pass(endLimit) // the agent lives on
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// R-068: what one host costs, no other pays.
+func TestAHostileHostDoesNotHoldUpOthers(t *testing.T) {
+	noLeaks(t)
+	key := newKey(t)
+	hostile, honest := newServer(t, key), newServer(t, key)
+	hostile.agent = func(p *process) int {
+		p.until(strings.Repeat("noise ", 10_000) + "\n")
+		return 0
+	}
+	honest.agent = func(p *process) int {
+		p.say(hello(), result())
+		return 0
+	}
+	pool := remote.NewPool(&remote.Dialer{Limits: unhurried})
+	t.Cleanup(pool.CloseAll)
+	work := func(s *server, instance string) error {
+		target := s.target(key)
+		target.Instance = instance
+		c, err := pool.Get(t.Context(), target)
+		if err != nil {
+			return err
+		}
+		defer pool.Release(c)
+		_, err = c.Run(t.Context(), agentPath, verb.Facts, nil, nil)
+		return err
+	}
+	var waits []func() error
+	for i := range 4 {
+		waits = append(waits, inBackground(func() error { return work(hostile, fmt.Sprintf("hostile-%d", i)) }))
+	}
+	for i := range 10 {
+		if err := work(honest, fmt.Sprintf("honest-%d", i)); err != nil {
+			t.Error(err)
+		}
+	}
+	var stopped *remote.Error
+	for _, wait := range waits {
+		if err := wait(); !errors.As(err, &stopped) || stopped.Reason != remote.ReasonAgentStopped {
+			t.Error(err)
+		}
+	}
+}
