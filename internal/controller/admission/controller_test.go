@@ -1,0 +1,196 @@
+package admission_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/admission"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
+	f := newFixture(t, "")
+	f.create(reportOf(f.namespace, ownNode), reportOf(f.namespace, otherNode))
+	agent := f.agent(ownNode)
+	ctx := t.Context()
+	writes := func(ctx context.Context) (bool, error) {
+		err := agent.Status().Patch(ctx, reportOf(f.namespace, ownNode), merge(`{"status": {"state": "InSync"}}`))
+		return err == nil, nil
+	}
+	f.await("the agent may report", writes)
+
+	t.Run("the API server finds nothing wrong with their expressions", func(t *testing.T) {
+		f := f.within(t)
+		for _, name := range policies() {
+			policy := policyOf(name)
+			f.await("policy "+name+" is checked", func(ctx context.Context) (bool, error) {
+				err := f.admin.Get(ctx, client.ObjectKeyFromObject(policy), policy)
+				return policy.Status.ObservedGeneration == policy.Generation && policy.Status.TypeChecking != nil, err
+			})
+			for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+				t.Errorf("policy %s, %s: %s", name, warning.FieldRef, warning.Warning)
+			}
+		}
+	})
+	t.Run("a policy that is deleted is made again, and until then the agents have no right", func(t *testing.T) {
+		f := f.within(t)
+		before, right := policyOf(admission.Agents), &rbacv1.RoleBinding{}
+		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(before), before))
+		must(t, f.admin.Get(ctx, f.key(admission.Agents), right))
+		must(t, f.admin.Delete(ctx, policyOf(admission.Agents)))
+		f.await("the agents lose their right", func(ctx context.Context) (bool, error) {
+			now := &rbacv1.RoleBinding{}
+			err := f.admin.Get(ctx, f.key(admission.Agents), now)
+			return apierrors.IsNotFound(err) || err == nil && now.UID != right.UID, client.IgnoreNotFound(err)
+		})
+		after := policyOf(admission.Agents)
+		f.await("the policy is there again", func(ctx context.Context) (bool, error) {
+			err := f.admin.Get(ctx, client.ObjectKeyFromObject(after), after)
+			return err == nil && after.UID != before.UID, client.IgnoreNotFound(err)
+		})
+		f.await("the agent may report again", writes)
+		now := &rbacv1.RoleBinding{}
+		must(t, f.admin.Get(ctx, f.key(admission.Agents), now))
+		if now.CreationTimestamp.Time.Before(after.CreationTimestamp.Time) {
+			t.Error("the right was given before the policy was there")
+		}
+		refused(t, agent.Status().Patch(ctx, reportOf(f.namespace, otherNode), merge(`{"status": {}}`)), admission.Agents)
+		f.told("ValidatingAdmissionPolicy " + admission.Agents + " was deleted")
+	})
+	for what, change := range map[string]struct {
+		object client.Object
+		patch  client.Patch
+		gone   func(client.Object) bool
+	}{
+		"a policy that lets everything pass": {policyOf(admission.Operator), merge(`{"spec": {"validations": [{"expression": "true"}]}}`),
+			func(o client.Object) bool {
+				return len(o.(*admissionv1.ValidatingAdmissionPolicy).Spec.Validations) > 1
+			}},
+		"a policy about nobody": {policyOf(admission.Kubelets),
+			client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec": {"matchConditions": [{"name": "never", "expression": "false"}]}}`)),
+			func(o client.Object) bool {
+				return len(o.(*admissionv1.ValidatingAdmissionPolicy).Spec.MatchConditions) == 1
+			}},
+		"a policy that lets pass what fails": {policyOf(admission.CloudNodeManagers), merge(`{"spec": {"failurePolicy": "Ignore"}}`),
+			func(o client.Object) bool {
+				return *o.(*admissionv1.ValidatingAdmissionPolicy).Spec.FailurePolicy == admissionv1.Fail
+			}},
+		"a binding that only warns": {bindingOf(admission.Operator), merge(`{"spec": {"validationActions": ["Warn"]}}`),
+			func(o client.Object) bool {
+				return slices.Equal(o.(*admissionv1.ValidatingAdmissionPolicyBinding).Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny})
+			}},
+		"a policy that belongs to nobody": {policyOf(admission.Operator), merge(`{"metadata": {"ownerReferences": null}}`),
+			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
+		"a right for everybody": {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: admission.Agents}},
+			merge(`{"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]}`),
+			func(o client.Object) bool {
+				subjects := o.(*rbacv1.RoleBinding).Subjects
+				return len(subjects) == 1 && subjects[0].Name == v1alpha1.AgentsGroup
+			}},
+	} {
+		t.Run(what+" is put in order", func(t *testing.T) {
+			f := f.within(t)
+			must(t, f.admin.Patch(ctx, change.object, change.patch))
+			if change.gone(change.object) {
+				t.Fatal("the change was none")
+			}
+			f.await("it is as it was", func(ctx context.Context) (bool, error) {
+				err := f.admin.Get(ctx, client.ObjectKeyFromObject(change.object), change.object)
+				return err == nil && change.gone(change.object), client.IgnoreNotFound(err)
+			})
+		})
+	}
+	t.Run("what others add to their metadata stays", func(t *testing.T) {
+		f := f.within(t)
+		object := policyOf(admission.Operator)
+		must(t, f.admin.Patch(ctx, object, merge(`{"metadata": {"labels": {"theirs": "yes"}, "annotations": {"theirs": "yes"}}, "spec": {"failurePolicy": "Ignore"}}`)))
+		f.await("it is as it was", func(ctx context.Context) (bool, error) {
+			err := f.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return *object.Spec.FailurePolicy == admissionv1.Fail, err
+		})
+		if object.Labels["theirs"] != "yes" || object.Annotations["theirs"] != "yes" {
+			t.Errorf("the metadata is %+v", object.ObjectMeta)
+		}
+	})
+}
+
+// told waits for an event on the operator's Deployment.
+func (f *fixture) told(note string) {
+	f.Helper()
+	var list eventsv1.EventList
+	f.Cleanup(func() {
+		for _, e := range list.Items {
+			if f.Failed() {
+				f.Logf("told of %s %s was %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
+			}
+		}
+	})
+	f.await("the event: "+note, func(ctx context.Context) (bool, error) {
+		err := f.admin.List(ctx, &list, client.InNamespace(f.namespace))
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Kind == "Deployment" && e.Regarding.Name == admission.Operator && strings.Contains(e.Note, note)
+		}), err
+	})
+}
+
+// R-175, R-176
+func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
+	f := newFixture(t, "windows-operator-to-be-removed")
+	for _, name := range policies() {
+		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
+			must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+			if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "Namespace" || owners[0].Name != f.namespace || owners[0].BlockOwnerDeletion != nil {
+				t.Errorf("%s belongs to %+v", name, owners)
+			}
+			if object.GetLabels()["app.kubernetes.io/managed-by"] != "windows-machine-config-operator" || len(object.GetFinalizers()) > 0 {
+				t.Errorf("the metadata of %s is %+v", name, object.GetLabels())
+			}
+		}
+	}
+	must(t, f.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}))
+	for _, name := range policies() {
+		for _, object := range []client.Object{policyOf(name), bindingOf(name)} {
+			f.await(name+" is gone", func(ctx context.Context) (bool, error) {
+				err := f.admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			})
+		}
+	}
+	if err := f.running.Stop(); err != nil {
+		t.Logf("it lost its rights before it ended: %v", err)
+	}
+}
+
+// R-175
+func TestAnotherNamespaceTakesThePoliciesOver(t *testing.T) {
+	first := newFixture(t, "")
+	must(t, first.running.Stop())
+	must(t, first.rig.Close())
+	f := newFixture(t, "windows-operator-elsewhere")
+	t.Cleanup(func() {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
+		if err := f.admin.Delete(context.WithoutCancel(t.Context()), namespace); err != nil {
+			t.Error(err)
+		}
+	})
+	f.create(reportOf(f.namespace, ownNode), reportOf(rig.Namespace, ownNode))
+	must(t, f.agent(ownNode).Status().Patch(t.Context(), reportOf(f.namespace, ownNode), merge(`{"status": {"state": "InSync"}}`)))
+	owners := policyOf(admission.Agents)
+	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(owners), owners))
+	if owners.OwnerReferences[0].Name != f.namespace {
+		t.Errorf("the policy belongs to %+v", owners.OwnerReferences)
+	}
+	refused(t, f.agent(ownNode).Status().Patch(t.Context(), reportOf(rig.Namespace, ownNode), merge(`{"status": {}}`)), admission.Agents)
+}

@@ -1,0 +1,87 @@
+package admission
+
+import (
+	"context"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// longestNote is what the API server takes in an event's note, in bytes.
+const longestNote = 1024
+
+// standing is whether the policies are in force, in words. Its reason is empty when there is nothing to say.
+type standing struct {
+	reason, eventType, message string
+}
+
+const (
+	reasonInForce    = "AdmissionPoliciesInForce"
+	reasonNotInForce = "AdmissionPoliciesNotInForce"
+	reasonMissing    = "AdmissionPoliciesNotServed"
+	reasonChanged    = "AdmissionPolicyRestored"
+)
+
+func inForce(err error) standing {
+	if err == nil {
+		return standing{reasonInForce, corev1.EventTypeNormal, "The admission policies of the operator are in place."}
+	}
+	return standing{reasonNotInForce, corev1.EventTypeWarning, "The admission policies of the operator cannot be put in place: " + err.Error() +
+		". Nodes go on; agents whose policy is not in place may not report. The operator tries again."}
+}
+
+func missing() standing {
+	return standing{reasonMissing, corev1.EventTypeWarning, "The API server has no ValidatingAdmissionPolicies (Kubernetes 1.30 and later has). " +
+		"Agents on nodes get no right to report; operator, kubelets and cloud-node-manager are held by RBAC alone. Nodes work all the same."}
+}
+
+// tell says how it stands when that has changed. What is well from the beginning is not worth an event.
+func (r *Reconciler) tell(ctx context.Context, s standing) {
+	if s.reason == r.told || s.reason == reasonInForce && r.told == "" {
+		return
+	}
+	r.told = s.reason
+	if s.reason == reasonInForce {
+		r.told = ""
+	}
+	r.emit(ctx, s, nil)
+}
+
+// tellChanged says that somebody has changed or deleted an object that was right.
+func (r *Reconciler) tellChanged(ctx context.Context, object differing) {
+	message := object.String() + " was deleted. It is made again."
+	if object.found != nil {
+		message = object.String() + " was changed. It is brought back to what it was."
+	}
+	r.emit(ctx, standing{reasonChanged, corev1.EventTypeWarning, message}, object.wanted)
+}
+
+func (r *Reconciler) emit(ctx context.Context, s standing, related client.Object) {
+	log.FromContext(ctx).Info("admission policies", "reason", s.reason, "message", s.message)
+	note := s.message
+	if len(note) > longestNote {
+		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
+	}
+	deployment := r.deployment(ctx)
+	if related == nil {
+		r.Events.Eventf(deployment, nil, s.eventType, s.reason, "KeepPolicies", "%s", note)
+		return
+	}
+	r.Events.Eventf(deployment, related, s.eventType, s.reason, "KeepPolicies", "%s", note)
+}
+
+// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
+	found := &appsv1.Deployment{}
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: Operator}, found); err != nil {
+		return &appsv1.Deployment{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: Operator},
+		}
+	}
+	return found
+}

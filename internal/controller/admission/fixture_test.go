@@ -1,0 +1,173 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/admission"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
+
+// fixture is a real API server, and an operator that runs with the rights of deploy/ and no others.
+type fixture struct {
+	*testing.T
+	rig       *rig.Rig
+	namespace string
+	// admin may do everything, operator what the ServiceAccount may.
+	admin, operator client.Client
+	running         *rig.Operator
+	scheme          *runtime.Scheme
+}
+
+// newFixture starts an operator in a namespace, the usual one for "", and waits until it has given the agents their right, which it does last.
+func newFixture(t *testing.T, namespace string) *fixture {
+	t.Helper()
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fixture{T: t, rig: r, scheme: runtime.NewScheme()}
+	must(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme), machinev1beta1.Install(f.scheme)))
+	f.admin = f.client(r.Config)
+	config, err := r.InstallOperator(t.Context(), namespace)
+	must(t, err)
+	f.namespace, f.operator = r.Namespace(), f.client(config)
+	// One that an operator before it was stopped with would say nothing of this one.
+	must(t, client.IgnoreNotFound(f.admin.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: admission.Agents}})))
+	f.running, err = r.RunOperator()
+	must(t, err)
+	f.await("the agents have their right", func(ctx context.Context) (bool, error) {
+		err := f.admin.Get(ctx, f.key(admission.Agents), &rbacv1.RoleBinding{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	return f
+}
+
+func (f *fixture) client(config *rest.Config) client.Client {
+	f.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+	c, err := client.New(config, client.Options{Scheme: f.scheme})
+	must(f.T, err)
+	return c
+}
+
+// as is a client of somebody else, whom the API server takes for authenticated.
+func (f *fixture) as(user string, groups ...string) client.Client {
+	f.Helper()
+	return f.client(f.configOf(user, groups...))
+}
+
+func (f *fixture) configOf(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(f.rig.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return config
+}
+
+// key is that of an object in the operator's namespace.
+func (f *fixture) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: f.namespace, Name: name}
+}
+
+// create makes objects as the administrator, and deletes them after the test.
+func (f *fixture) create(objects ...client.Object) {
+	f.Helper()
+	for _, object := range objects {
+		must(f.T, f.admin.Create(f.Context(), object))
+		f.Cleanup(func() {
+			if err := client.IgnoreNotFound(f.admin.Delete(context.WithoutCancel(f.Context()), object)); err != nil {
+				f.Error(err)
+			}
+		})
+	}
+}
+
+func (f *fixture) await(what string, holds func(context.Context) (bool, error)) {
+	f.Helper()
+	if err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, time.Minute, true, holds); err != nil {
+		f.Fatalf("%s: %v", what, err)
+	}
+}
+
+// within is the same fixture for a part of its test.
+func (f *fixture) within(t *testing.T) *fixture {
+	part := *f
+	part.T = t
+	return &part
+}
+
+// policies are the names of all policies.
+func policies() []string {
+	var names []string
+	for _, guard := range admission.Guards("any") {
+		names = append(names, guard.Policy.Name)
+	}
+	return names
+}
+
+func windowsNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+}
+
+func linuxNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
+}
+
+// merge is a merge patch with a text that is formatted.
+func merge(format string, values ...any) client.Patch {
+	return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, values...))
+}
+
+// refused checks that an answer is that of an admission policy.
+func refused(t *testing.T, err error, policy string) {
+	t.Helper()
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("the answer is %v, want that it is forbidden", err)
+		return
+	}
+	if message := err.Error(); !strings.Contains(message, "ValidatingAdmissionPolicy '"+policy+"'") {
+		t.Errorf("it is forbidden by something else than policy %s: %v", policy, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func policyOf(name string) *admissionv1.ValidatingAdmissionPolicy {
+	return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func bindingOf(name string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}

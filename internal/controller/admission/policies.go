@@ -1,0 +1,196 @@
+package admission
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/userdata"
+)
+
+// Names of the policies, each of which has a binding of the same name.
+const (
+	// Operator is also the name of the operator's ServiceAccount and of its Deployment.
+	Operator = "windows-machine-config-operator"
+	// Agents is also the name of the Role of the agents and of the RoleBinding that gives it to them.
+	Agents            = Operator + "-agents"
+	CloudNodeManagers = Operator + "-cloud-node-managers"
+	Kubelets          = Operator + "-kubelets"
+)
+
+// Labels of all that this package makes.
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedBy      = "windows-machine-config-operator"
+)
+
+// Guard is a policy, and the binding that puts it in force.
+type Guard struct {
+	Policy  *admissionv1.ValidatingAdmissionPolicy
+	Binding *admissionv1.ValidatingAdmissionPolicyBinding
+}
+
+// Guards are the policies for an operator that has its home in the namespace. RBAC says which kinds somebody may write; these say which objects.
+// Each is about the few whom its match conditions name, and only looks at the kinds that they can write: nobody else's request can fail of it.
+// The expressions are for Kubernetes 1.30 and later.
+func Guards(namespace string) []Guard {
+	return []Guard{agents(namespace), cloudNodeManagers(), kubelets(), operator(namespace)}
+}
+
+// agents hold the agent of a node to the status of its own report. What is outside of this group, its Role does not let it write.
+func agents(namespace string) Guard {
+	return guard(Agents, "an-agent",
+		fmt.Sprintf(`has(request.userInfo.groups) && %q in request.userInfo.groups ||
+has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, v1alpha1.AgentsGroup, v1alpha1.AgentUserPrefix),
+		[]admissionv1.NamedRuleWithOperations{
+			on(v1alpha1.GroupVersion.Group, []string{"*/*"}, admissionv1.OperationAll),
+		},
+		refuses("The agent of a Windows node may write the status of its WindowsNodeReport, and nothing else.",
+			`request.operation == "UPDATE" && request.resource.resource == "windowsnodereports" &&
+has(request.subResource) && request.subResource == "status"`),
+		refuses("The agent of a Windows node reports in namespace "+namespace+", and nowhere else.",
+			fmt.Sprintf(`has(request.namespace) && request.namespace == %q`, namespace)),
+		refuses("The agent of a Windows node may write the report of its own node, and of no other.",
+			fmt.Sprintf(`has(request.name) && has(request.userInfo.username) && request.userInfo.username == %q + request.name`,
+				v1alpha1.AgentUserPrefix)),
+	)
+}
+
+// cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On Linux nodes it goes by a
+// ServiceAccount, which is not concerned.
+func cloudNodeManagers() Guard {
+	const prefix = "system:cloud-node-manager:"
+	g := guard(CloudNodeManagers, "the-cloud-node-manager-of-a-windows-node",
+		fmt.Sprintf(`has(request.userInfo.groups) && "system:cloud-node-managers" in request.userInfo.groups &&
+has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, prefix),
+		[]admissionv1.NamedRuleWithOperations{
+			on("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+		},
+		append([]admissionv1.Validation{
+			refuses("cloud-node-manager on a Windows node may change its own Node, and no other.",
+				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`, prefix)),
+		}, keepsNode("cloud-node-manager")...)...,
+	)
+	g.Policy.Spec.Variables = annotations
+	return g
+}
+
+// kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are, and which key their
+// hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet write any annotation of its own Node, and the
+// label that says which system it runs.
+func kubelets() Guard {
+	g := guard(Kubelets, "a-kubelet",
+		`has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
+		[]admissionv1.NamedRuleWithOperations{
+			on("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update),
+		},
+		keepsNode("a kubelet")...,
+	)
+	g.Policy.Spec.Variables = annotations
+	return g
+}
+
+// operator holds the operator to what it is for, where a rule of RBAC cannot: rules know no labels, and who creates has named nothing yet.
+func operator(namespace string) Guard {
+	user := "system:serviceaccount:" + namespace + ":" + Operator
+	return guard(Operator, "the-operator",
+		fmt.Sprintf(`has(request.userInfo.username) && request.userInfo.username == %q`, user),
+		[]admissionv1.NamedRuleWithOperations{
+			on("", []string{"secrets"}, admissionv1.Create),
+			on("", []string{"nodes", "nodes/*"}, admissionv1.Update, admissionv1.Delete),
+			on("machine.openshift.io", []string{"machines"}, admissionv1.Delete),
+			on(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, admissionv1.Update),
+		},
+		refuses(fmt.Sprintf("The operator may create no Secret but %s, in %s and %s.", userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
+			fmt.Sprintf(`request.resource.resource != "secrets" ||
+has(object.metadata.name) && object.metadata.name == %q && object.metadata.namespace in [%q, %q]`,
+				userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace)),
+		refuses("The operator may change and delete Windows nodes only: the Node has no label "+corev1.LabelOSStable+"=windows.",
+			`request.resource.resource != "nodes" || `+labelled("oldObject", corev1.LabelOSStable, "windows")),
+		refuses("The operator may delete Windows Machines only: the Machine has no label "+v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
+			`request.resource.resource != "machines" || `+labelled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)),
+		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
+		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
+			// dyn: else the types of all these kinds are checked, and most have no such fields.
+			fmt.Sprintf(`request.resource.resource != "certificatesigningrequests" || has(dyn(oldObject).spec.username) &&
+(dyn(oldObject).spec.username == %q ? dyn(oldObject).spec.signerName in [%q, %q] :
+dyn(oldObject).spec.username.startsWith("system:node:") && dyn(oldObject).spec.signerName in [%q, %q])`, user,
+				certificatesv1.KubeAPIServerClientSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName,
+				certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName)),
+	)
+}
+
+// labelled is true where an object has a label: object is as the request makes it, oldObject as it was before.
+func labelled(object, label, value string) string {
+	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q`, object, label, value)
+}
+
+// annotations are the variables that keepsNode compares. A new object has none before, and a deleted one none after.
+var annotations = []admissionv1.Variable{
+	{Name: "before", Expression: `oldObject != null && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}`},
+	{Name: "after", Expression: `object != null && has(object.metadata.annotations) ? object.metadata.annotations : {}`},
+}
+
+// keepsNode refuses that the operator's annotations of a Node are made, changed or taken away, and that a Windows node becomes another: the operator
+// could neither drain nor delete it any more.
+func keepsNode(who string) []admissionv1.Validation {
+	prefix := v1alpha1.GroupVersion.Group + "/"
+	return []admissionv1.Validation{
+		refuses("The annotations "+prefix+"* of a Node are the operator's: "+who+" may not make or change one.",
+			fmt.Sprintf(`variables.after.all(name, !name.startsWith(%q) ||
+name in variables.before && variables.before[name] == variables.after[name])`, prefix)),
+		refuses("The annotations "+prefix+"* of a Node are the operator's: "+who+" may not take one away.",
+			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
+		refuses("A Windows node stays one: "+who+" may not change or take away its label "+corev1.LabelOSStable+"=windows.",
+			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
+				labelled("oldObject", corev1.LabelOSStable, "windows"), labelled("object", corev1.LabelOSStable, "windows"))),
+	}
+}
+
+// guard makes a policy and its binding with all that the API server would fill in, so that they can be compared.
+func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations, validations ...admissionv1.Validation) Guard {
+	metadata := metav1.ObjectMeta{Name: name, Labels: map[string]string{managedByLabel: managedBy}}
+	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
+	return Guard{
+		Policy: &admissionv1.ValidatingAdmissionPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+			ObjectMeta: *metadata.DeepCopy(),
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: &fail,
+				MatchConstraints: &admissionv1.MatchResources{
+					ResourceRules: rules, MatchPolicy: &equivalent,
+					NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+				},
+				MatchConditions: []admissionv1.MatchCondition{{Name: who, Expression: matches}},
+				Validations:     validations,
+			},
+		},
+		Binding: &admissionv1.ValidatingAdmissionPolicyBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+			ObjectMeta: *metadata.DeepCopy(),
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			},
+		},
+	}
+}
+
+// on are requests to resources of a group, in whatever version.
+func on(group string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
+	all := admissionv1.AllScopes
+	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+		Operations: operations,
+		Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &all},
+	}}
+}
+
+// refuses what the expression is not true for. Who is refused reads the message.
+func refuses(message, expression string) admissionv1.Validation {
+	reason := metav1.StatusReasonForbidden
+	return admissionv1.Validation{Expression: expression, Message: message, Reason: &reason}
+}

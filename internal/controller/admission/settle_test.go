@@ -1,0 +1,177 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// bench is a Reconciler on an API server in memory, which can refuse objects of one name.
+type bench struct {
+	*Reconciler
+	t        *testing.T
+	clock    *clocktesting.FakeClock
+	recorder *events.FakeRecorder
+	refused  string
+	writes   int
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), recorder: events.NewFakeRecorder(100)}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wmco", UID: "namespace-uid"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(namespace).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			b.writes++
+			if o.GetName() == b.refused {
+				return errors.New("the expression does not compile")
+			}
+			return c.Patch(ctx, o, patch, options...)
+		},
+	}).Build()
+	b.Reconciler = &Reconciler{Client: api, Live: api, Namespace: "wmco", Events: b.recorder, Clock: b.clock, present: map[string]client.Reader{}}
+	for _, g := range Guards("wmco") {
+		b.present[g.Policy.Name] = api
+	}
+	return b
+}
+
+func (b *bench) reconcile() (time.Duration, error) {
+	b.t.Helper()
+	result, err := b.Reconcile(b.t.Context(), ctrl.Request{})
+	return result.RequeueAfter, err
+}
+
+// granted tells whether the agents have their right.
+func (b *bench) granted() bool {
+	b.t.Helper()
+	err := b.Live.Get(b.t.Context(), client.ObjectKey{Namespace: "wmco", Name: Agents}, &rbacv1.RoleBinding{})
+	if client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (b *bench) events() string {
+	var told []string
+	for len(b.recorder.Events) > 0 {
+		told = append(told, <-b.recorder.Events)
+	}
+	return strings.Join(told, "\n")
+}
+
+func TestTheAgentsWaitUntilTheirPolicyIsInForce(t *testing.T) {
+	b := newBench(t)
+	if after, err := b.reconcile(); err != nil || after != settle || b.granted() {
+		t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
+	}
+	b.clock.Step(settle - time.Second)
+	if after, err := b.reconcile(); err != nil || after != time.Second || b.granted() {
+		t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
+	}
+	b.clock.Step(time.Second)
+	if after, err := b.reconcile(); err != nil || after != 0 || !b.granted() {
+		t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
+	}
+	written := b.writes
+	if after, err := b.reconcile(); err != nil || after != 0 || b.writes != written || b.events() != "" {
+		t.Errorf("with nothing to do it wrote %d objects, and looks again in %s; error %v", b.writes-written, after, err)
+	}
+	t.Run("and again after it was changed", func(t *testing.T) {
+		changed := Guards("wmco")[0].Binding
+		if err := b.Client.Delete(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		if after, err := b.reconcile(); err != nil || after != settle || b.granted() {
+			t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
+		}
+		if told := b.events(); !strings.Contains(told, "ValidatingAdmissionPolicyBinding "+Agents+" was deleted") {
+			t.Errorf("told was %q", told)
+		}
+		b.clock.Step(settle)
+		if _, err := b.reconcile(); err != nil || !b.granted() {
+			t.Errorf("the right given: %t, error %v", b.granted(), err)
+		}
+	})
+	t.Run("what somebody changes back again and again is not written at once each time", func(t *testing.T) {
+		b.clock.Step(time.Hour)
+		written := b.writes
+		for range 10 {
+			if err := b.Client.Delete(t.Context(), Guards("wmco")[1].Binding); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if _, err := b.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.clock.Step(settle)
+		}
+		if got := b.writes - written; got != 10 {
+			t.Errorf("it was written %d times in 10 times %s", got, settle)
+		}
+	})
+}
+
+func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
+	b := newBench(t)
+	b.refused = Operator
+	for range 2 {
+		if _, err := b.reconcile(); err == nil {
+			t.Fatal("it is no error")
+		}
+		b.clock.Step(settle)
+	}
+	if !b.granted() {
+		t.Error("the agents, whose own policy is in force, have no right")
+	}
+	if told := b.events(); strings.Count(told, reasonNotInForce) != 1 || !strings.Contains(told, "does not compile") || !strings.Contains(told, Operator) {
+		t.Errorf("told was %q", told)
+	}
+	b.refused = Agents
+	if err := b.Client.Delete(t.Context(), Guards("wmco")[0].Policy); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.reconcile(); err == nil || b.granted() {
+		t.Errorf("the agents have their right without their policy; error %v", err)
+	}
+	b.refused = ""
+	for range 3 {
+		b.clock.Step(settle)
+		if _, err := b.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told := b.events(); !b.granted() || !strings.Contains(told, reasonInForce) {
+		t.Errorf("the right given: %t; told was %q", b.granted(), told)
+	}
+}
+
+//
+func TestAnOperatorWhoseNamespaceGoesMakesNothing(t *testing.T) {
+	b := newBench(t)
+	if err := b.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "wmco"}}); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := b.reconcile(); err != nil || after != 0 || b.writes > 0 {
+		t.Errorf("it wrote %d objects, and looks again in %s; error %v", b.writes, after, err)
+	}
+}
