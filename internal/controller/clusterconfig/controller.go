@@ -23,7 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks;proxies;images;imagedigestmirrorsets;imagetagmirrorsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=infrastructures;clusterversions;networks;proxies;images,verbs=get;list;watch
+// +kubebuilder:rbac:groups=config.openshift.io,resources=imagedigestmirrorsets;imagetagmirrorsets,verbs=list;watch
 // +kubebuilder:rbac:groups=operator.openshift.io,resources=networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machineconfiguration.openshift.io,resources=machineconfigpools;machineconfigs;controllerconfigs,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;watch

@@ -20,7 +20,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
-// +kubebuilder:rbac:groups="";events.k8s.io,namespace=system,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
 // deploymentName is the operator's own Deployment, in its own namespace.
 const deploymentName = "windows-machine-config-operator"

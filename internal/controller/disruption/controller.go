@@ -30,7 +30,6 @@ import (
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
 
 const (
 	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server may be another.

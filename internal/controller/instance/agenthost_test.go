@@ -25,6 +25,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -134,9 +135,10 @@ func (h *agentHost) logins() int {
 func (h *agentHost) has(spec nodespec.NodeSpec) {
 	h.t.Helper()
 	data, err := spec.Encode()
-	if err == nil {
-		err = errors.Join(h.machine.Drive().MkdirAll(nodespec.AgentRoot), h.machine.Drive().WriteFile(nodespec.SpecPath, data))
+	for _, folder := range []string{nodespec.Root, nodespec.AgentRoot} { // closed, or an agent takes what is in them for a stranger's
+		err = errors.Join(err, h.machine.Host().Tree.MakeDirectory(h.t.Context(), folder, host.AccessAdministrators))
 	}
+	err = errors.Join(err, h.machine.Drive().WriteFile(nodespec.SpecPath, data))
 	for _, identity := range spec.Identities {
 		err = errors.Join(err, h.machine.Drive().MkdirAll(identity.Directory))
 	}
@@ -160,7 +162,8 @@ func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	return certificate
 }
 
-// signs makes the API server sign what is approved, for so long, as the cluster's signers do. It returns what was signed, by signer.
+// signs makes the API server sign what is approved, for so long or as long as was asked for, as the cluster's signers do. It returns what was
+// signed, by signer.
 func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest {
 	x.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -169,6 +172,11 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	}
 	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true, BasicConstraintsValid: true}
 	signed := map[string][]*x509.CertificateRequest{}
+	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		csr := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
+		csr.Spec.Username = "system:serviceaccount:" + ourNamespace + ":windows-machine-config-operator"
+		return false, nil, nil
+	})
 	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		csr := action.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
 		if action.GetSubresource() != "approval" || !approved(csr) || len(csr.Status.Certificate) > 0 {
@@ -179,9 +187,13 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 		if err != nil {
 			return true, nil, err
 		}
+		granted := life
+		if asked := csr.Spec.ExpirationSeconds; asked != nil {
+			granted = min(life, time.Duration(*asked)*time.Second)
+		}
 		template := &x509.Certificate{
 			SerialNumber: big.NewInt(x.clock.Now().UnixNano()), Subject: request.Subject,
-			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(life), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(granted), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}
 		data, err := x509.CreateCertificate(rand.Reader, template, authority, request.PublicKey, key)
 		if err != nil {
@@ -199,6 +211,12 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
+	return x.withCertificate(nodespec.ServiceCloudNodeManager, life)
+}
+
+// withCertificate gives the instance a node on which a service has a certificate of its own, which was issued at noon for so long.
+func (x *trial) withCertificate(service string, life time.Duration) (*agentHost, nodespec.Identity) {
+	x.t.Helper()
 	x.asNode(ofMachine(), x.key.Hash())
 	s := x.newScope(x.instance())
 	s.cluster = *x.facts
@@ -206,15 +224,21 @@ func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	i := slices.IndexFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == "cloud-node-manager" })
+	i := slices.IndexFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == service })
 	if i < 0 {
-		x.t.Fatalf("on Azure a node has the identities %+v", spec.Identities)
+		x.t.Fatalf("on %s a node has the identities %+v", x.facts.Platform, spec.Identities)
 	}
 	h := x.withAgent()
 	h.has(spec)
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.HostKey = nil // that of this host is pinned at the first contact
-		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus("cloud-node-manager", noon, noon.Add(life))}
+		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(machine, service, noon, noon.Add(life))}
 	})
 	return h, spec.Identities[i]
+}
+
+// untilDue lets time pass until the instance's certificate is to be renewed.
+func (x *trial) untilDue() {
+	x.t.Helper()
+	x.clock.SetTime(x.instance().Status.Certificates[0].RenewAt.Time)
 }

@@ -77,12 +77,12 @@ func cloudNameObstacle(decision policy.Decision) *obstacle {
 	if decision.Reason == v1alpha1.ReasonNameConflict {
 		return &obstacle{
 			condition: v1alpha1.ConditionJoined, reason: decision.Reason, message: decision.Message,
-			next: "Nothing on the host was changed. If the Machine is right, look at who controls the host; delete the Machine to have it replaced.",
+			next: untouched + "If the Machine is right, look at who controls the host; delete the Machine to have it replaced.",
 		}
 	}
 	return &obstacle{
 		condition: v1alpha1.ConditionSupported, reason: decision.Reason, message: decision.Message,
-		next: "Nothing on the host was changed. Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
+		next: untouched + "Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
 			"On AWS and GCP only machines of that cloud can be nodes: take a host that is elsewhere out of its source.",
 	}
 }

@@ -143,7 +143,7 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	node := olderNode()
 	node.Name = cloudName
 	node.Labels[v1alpha1.LabelBYOH] = "true"
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}} // where the host was reached
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}} // where the host was reached
 	x := newTrial(t, listed(), node)
 	x.withAgent(toldByAWS)
 	instance := x.settled()

@@ -35,8 +35,6 @@ import (
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=signers,resourceNames=kubernetes.io/kube-apiserver-client-kubelet;kubernetes.io/kube-apiserver-client,verbs=approve
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=cloud-private-key,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
 
 // ClusterSource gives the present facts of the cluster, or why they cannot be read.
 type ClusterSource interface {
@@ -145,6 +143,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 			{"forgetNode", r.forgetNode},
 			{"lateNode", r.awaitLateNode},
 			{"forgetKubelet", r.forgetKubelet},
+			{"forgetReport", r.forgetReport},
 			{"deleteInstance", r.deleteInstance},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
@@ -158,6 +157,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 			{"reachForRemoval", r.reachForRemoval},
 			{"giveBack", r.giveBack},
 			{"forgetNode", r.forgetNode},
+			{"forgetReport", r.forgetReport},
 			{"deleteInstance", r.deleteInstance},
 		}
 	}
@@ -169,6 +169,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{"settings", r.readSettings},
 		{"remember", r.rememberNode},
 		{"adoptMachine", r.adoptMachineNode},
+		{"report", r.keepReport},
 		{"renew", r.renewCertificates},
 		{"idle", r.stopIfNothingToDo},
 		{"failed", r.remindFailure},

@@ -23,7 +23,7 @@ type instanceEvent struct {
 const longestNote = 1024
 
 func (r *Reconciler) emit(e instanceEvent) {
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", shortened(e.message, longestNote))
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", plain(e.message, longestNote))
 }
 
 // stopped tells what keeps an instance from going on.
@@ -45,6 +45,10 @@ func hostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) instanceEvent
 		message = "First contact with " + instance.Spec.Address + ": its host key " + instance.Status.HostKey.Fingerprint + " is pinned from now on."
 	}
 	return instanceEvent{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "Connect", message}
+}
+
+func hostKeyReused(instance *v1alpha1.WindowsInstance, reuse string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, "HostKeyReused", "Connect", "The host answers with its pinned key." + reuse}
 }
 
 func hostRestarts(instance *v1alpha1.WindowsInstance) instanceEvent {
@@ -137,4 +141,14 @@ func keyAdopted(instance *v1alpha1.WindowsInstance, fingerprint string) instance
 
 func nodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
 	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDeleted", "Remove", "Node " + node.Name + " was deleted."}
+}
+
+func hostDrifted(instance *v1alpha1.WindowsInstance, what string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeWarning, "HostDrifted", "Report",
+		"The agent reports that its host is not as it should be: " + what}
+}
+
+func driftRepaired(instance *v1alpha1.WindowsInstance, what []string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "DriftRepaired", "Report",
+		"The agent reports that it has put back what had changed on its host: " + strings.Join(what, "; ")}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -17,9 +18,14 @@ const (
 	mostAddresses = 64
 )
 
+// plain is a text of a host as people may read it in a terminal: one line, without control characters, of at most so many bytes.
+func plain(text string, most int) string {
+	return shortened(remote.Printable(text), most)
+}
+
 // boundedStep is a step of which not more is kept than people read.
 func boundedStep(step verb.Step) verb.Step {
-	step.Name, step.Detail = shortened(step.Name, longestFact), shortened(step.Detail, longestDetail)
+	step.Name, step.Detail = plain(step.Name, longestFact), plain(step.Detail, longestDetail)
 	step.Of = min(max(step.Of, 0), mostSteps)
 	step.Index = min(max(step.Index, 0), step.Of)
 	return step
@@ -39,11 +45,18 @@ func boundFacts(facts *plan.Facts) {
 		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback,
 	}
 	for _, text := range texts {
-		*text = shortened(*text, longestFact)
+		*text = plain(*text, longestFact)
 	}
 	if facts.CloudName != nil {
-		facts.CloudName.Name = shortened(facts.CloudName.Name, longestFact)
-		facts.CloudName.Error = shortened(facts.CloudName.Error, longestDetail)
+		facts.CloudName.Name = plain(facts.CloudName.Name, longestFact)
+		facts.CloudName.Error = plain(facts.CloudName.Error, longestDetail)
+	}
+	if facts.APIServer != nil {
+		facts.APIServer.URL = plain(facts.APIServer.URL, longestFact)
+		facts.APIServer.Error = plain(facts.APIServer.Error, longestDetail)
+	}
+	if current := facts.Identity.Current; current != nil {
+		current.CommonName = plain(current.CommonName, longestFact)
 	}
 	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool { return !isAddress(address) })
 	if len(system.Addresses) > mostAddresses {

@@ -28,8 +28,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// endless is a text of a megabyte that cannot be cut at just any byte.
-var endless = strings.Repeat("ü€", 200_000)
+// endless is a text of a quarter of a megabyte that cannot be cut at just any byte.
+var endless = strings.Repeat("ü€", 50_000)
 
 // rewriter passes on what an agent answers, and lets the test change it line by line.
 type rewriter struct {

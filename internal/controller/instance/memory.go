@@ -24,7 +24,14 @@ func (r *Reconciler) rememberNode(ctx context.Context, s *scope) *obstacle {
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if !s.owns(node) {
+		if !s.mayBeOwn(node) {
+			continue
+		}
+		own, err := s.owns(ctx, node)
+		if err != nil {
+			return apiObstacle(v1alpha1.ConditionReachable, "find out whose Node it is", err)
+		}
+		if !own {
 			continue
 		}
 		s.instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
@@ -37,6 +44,11 @@ func (r *Reconciler) rememberNode(ctx context.Context, s *scope) *obstacle {
 		return nil
 	}
 	return s.importHostKey(ctx, nodes.Items)
+}
+
+// mayBeOwn tells whether it is worth a request to find out whose the Node is.
+func (s *scope) mayBeOwn(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name || node.Name == s.nodeName()
 }
 
 // fingerprint is that of a host key in base64; empty when it is none.

@@ -126,7 +126,10 @@ func (s *scope) holdsOlder(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	node, err := s.node(ctx)
-	return node != nil && s.owns(node) && isOlder(node), err
+	if err != nil || node == nil || !isOlder(node) {
+		return false, err
+	}
+	return s.owns(ctx, node)
 }
 
 // dropOlderMarks takes from a Node that was brought up to date what an operator before version 12 had for itself: the version that its agent
@@ -169,7 +172,11 @@ func (s *scope) claimOf(ctx context.Context, node *corev1.Node, proof policy.Old
 	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
 		return policy.Claim{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
-	return policy.Claim{Instance: *s.instance, NodeName: node.Name, Node: node, Others: instances.Items, Older: proof}, nil
+	machines, err := s.machines(ctx)
+	if err != nil {
+		return policy.Claim{}, err
+	}
+	return policy.Claim{Instance: *s.instance, NodeName: node.Name, Node: node, Others: instances.Items, Machines: machines, Older: proof}, nil
 }
 
 // liveNode reads a Node from the API server; nil when it is not there.

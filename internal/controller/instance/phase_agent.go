@@ -16,44 +16,51 @@ import (
 // sendAgent is the step that an administrator sees while the agent is on its way, in whatever form.
 const sendAgent = "SendAgent"
 
-// bringAgent has the agent on the host and returns its path. Where a former one of ours is, that one lays out the new one of a patch or of
-// the compressed program. Whatever keeps it from that, the program is sent as it is.
+// bringAgent has the agent on the host and returns its path. What lies in the agent's own folder is run only where an agent of ours has told
+// what the host is: it has closed that folder to others before. There a former agent lays out the new one of a patch or of the compressed
+// program. Everywhere else, and whatever keeps it from that, the program is sent as it is, to where only administrators can put one.
 func (s *scope) bringAgent(ctx context.Context, agent remote.Agent) (string, error) {
-	if ref := s.instance.Status.NodeRef; ref != nil && ref.UID != "" { // else no agent has ever finished its work there
-		there, err := s.connection.Has(ctx, nodespec.AgentPath(agent.SHA256), agent.Size)
-		if err != nil {
-			return "", err
+	if s.instance.Status.Host != nil {
+		path := nodespec.AgentPath(agent.SHA256)
+		there, err := s.connection.Has(ctx, path, agent.Size)
+		if there || err != nil {
+			return path, err
 		}
-		if !there {
-			if err := s.sendByFormer(ctx, agent); err != nil {
-				log.FromContext(ctx).Info("the agent on the host has not laid out the new one, which is sent whole", "reason", err.Error())
-			}
+		laidOut, err := s.sendByFormer(ctx, agent)
+		if laidOut {
+			return path, nil
+		}
+		if err != nil {
+			log.FromContext(ctx).Info("the agent on the host has not laid out the new one, which is sent whole", "reason", err.Error())
 		}
 	}
 	path, _, err := s.connection.EnsureAgent(ctx, agent, s.transferProgress(ctx, sendAgent))
 	return path, err
 }
 
-// sendByFormer has a former agent lay out the new one. It does nothing where there is none.
-func (s *scope) sendByFormer(ctx context.Context, agent remote.Agent) error {
+// sendByFormer has a former agent lay out the new one, and tells whether it did. It does nothing where there is none.
+func (s *scope) sendByFormer(ctx context.Context, agent remote.Agent) (laidOut bool, err error) {
+	if ref := s.instance.Status.NodeRef; ref == nil || ref.UID == "" {
+		return false, nil // no agent has ever finished its work there
+	}
 	folders, err := s.connection.Agents(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	former, file := formerAgent(folders, agent.SHA256, s.Payload.Patches(agent.SHA256))
 	if former == "" {
-		return nil
+		return false, nil
 	}
 	archive, err := s.Packer.Packed(ctx, []string{file})
 	if err != nil {
-		return err
+		return false, err
 	}
 	path := nodespec.InboxPayload(archive.SHA256)
 	if err := s.sendArchive(ctx, sendAgent, path, archive); err != nil {
-		return err
+		return false, err
 	}
 	_, err = s.connection.Run(ctx, former, verb.Receive, []string{"--agent", "sha256:" + agent.SHA256, "--payload", path}, nil)
-	return err
+	return err == nil, err
 }
 
 // formerAgent chooses the agent that lays out the new one, and the file or patch of the payload that it is sent: the smallest patch to the

@@ -41,21 +41,22 @@ func TestTheFormerAgentThatLaysOutTheNewOne(t *testing.T) {
 	}
 }
 
-// bringing is a scope that is connected to a host, on which the folders are.
-func bringing(t *testing.T, ref *v1alpha1.NodeReference, folders ...string) (*trial, *scope) {
+// bringing is a scope that is connected to a host, on which the files are. An agent of ours has told what the host is, if it is known.
+func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope) {
 	t.Helper()
 	x := newTrial(t)
 	var err error
 	if x.Packer, err = payload.NewPacker(x.Payload, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range folders {
-		if err := x.host.own.MkdirAll(folder); err != nil {
-			t.Fatal(err)
-		}
+	for name, size := range files {
+		x.host.put(t, name, size)
 	}
 	instance := ofMachine()
 	instance.Status.NodeRef = ref
+	if known {
+		instance.Status.Host = &v1alpha1.HostStatus{Name: machine}
+	}
 	if err := x.Client.Create(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
@@ -67,33 +68,52 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, folders ...string) (*tr
 	return x, s
 }
 
+// put writes a file of a size onto the host's disk.
+func (h *sshHost) put(t *testing.T, windows string, size int64) {
+	t.Helper()
+	name := onDisk(windows)
+	if err := h.own.MkdirAll(path.Dir(name)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := h.own.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onDisk is where a Windows path lies on a scripted host's disk.
+func onDisk(windows string) string { return path.Join("/", strings.ReplaceAll(windows, `\`, "/")) }
+
 // An agent that does not know the verb, does not start or cannot do it costs an upgrade nothing but bytes.
 func TestTheAgentIsSentWhole(t *testing.T) {
 	joined := &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
-	former := "/C:/k/wicd/0123456789ab"
+	former := map[string]int64{`C:\k\wicd\0123456789ab\wicd.exe`: 7}
 	for name, c := range map[string]struct {
-		ref     *v1alpha1.NodeReference
-		folders []string
-		execs   bool
+		ref   *v1alpha1.NodeReference
+		known bool
+		files map[string]int64
+		execs bool
 	}{
-		"to a host that is new, and nothing is run there":                    {nil, []string{former}, false},
-		"to one whose first configuration was cut off":                       {&v1alpha1.NodeReference{Name: machine}, []string{former}, false},
-		"to a node that an older operator has made":                          {joined, nil, false},
-		"to a node whose former agent does not lay it out when it was asked": {joined, []string{former}, true},
+		"to a host that is new, and nothing is run there":                       {nil, false, former, false},
+		"to one whose first configuration was cut off":                          {&v1alpha1.NodeReference{Name: machine}, true, former, false},
+		"to a node that an older operator has made":                             {joined, false, former, false},
+		"to a node that was made anew, of which nothing but its name is left":   {joined, true, nil, false},
+		"to a node whose former agent does not lay it out when it was asked to": {joined, true, former, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x, s := bringing(t, c.ref, c.folders...)
+			x, s := bringing(t, c.ref, c.known, c.files)
+			where := s.brings(t, nodespec.LandingPath)
 			agent, err := s.agentFile()
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			where, err := s.bringAgent(ctx, agent)
-			if err != nil || where != nodespec.AgentPath(agent.SHA256) {
-				t.Fatalf("%s, %v", where, err)
-			}
-			sent, err := x.host.own.Stat(path.Join("/", strings.ReplaceAll(where, `\`, "/")))
+			sent, err := x.host.own.Stat(onDisk(where))
 			if err != nil || sent.Size() != agent.Size {
 				t.Errorf("it is not there whole: %v", err)
 			}
@@ -102,4 +122,62 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 			}
 		})
 	}
+}
+
+// brings has the agent brought, and expects it in a place.
+func (s *scope) brings(t *testing.T, place func(sha256 string) string) string {
+	t.Helper()
+	agent, err := s.agentFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	where, err := s.bringAgent(ctx, agent)
+	if err != nil || where != place(agent.SHA256) {
+		t.Fatalf("%s, %v", where, err)
+	}
+	return where
+}
+
+// Any user of a host may have made C:\k before the operator came: the size of what lies there says nothing.
+func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
+	agents := func(t *testing.T, place func(sha256 string) string) map[string]int64 {
+		t.Helper()
+		agent, err := newTrial(t).newScope(ofMachine()).agentFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string]int64{place(agent.SHA256): agent.Size}
+	}
+	t.Run("on a host that is new", func(t *testing.T) {
+		_, s := bringing(t, nil, false, agents(t, nodespec.AgentPath))
+		s.brings(t, nodespec.LandingPath)
+	})
+	t.Run("on a host that shows another key, which an administrator has accepted", func(t *testing.T) {
+		_, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
+		s.session.knownAgent = "that of the host before"
+		s.instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "YmVmb3Jl"}
+		s.pinHostKey(s.connection.HostKey(), false)
+		if s.session.knownAgent != "" {
+			t.Error("what the host before had is still believed")
+		}
+		s.brings(t, nodespec.LandingPath)
+	})
+	t.Run("while the agent on a host that ours has closed to others is not sent again", func(t *testing.T) {
+		_, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
+		s.brings(t, nodespec.AgentPath)
+	})
+	t.Run("and neither is one that has landed before", func(t *testing.T) {
+		x, s := bringing(t, nil, false, agents(t, nodespec.LandingPath))
+		where := s.brings(t, nodespec.LandingPath)
+		file, err := x.host.own.Open(onDisk(where))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := []byte("?")
+		if _, err := file.Read(first); err != nil || first[0] != 0 {
+			t.Errorf("it was sent again: it begins with %q (%v)", first, err)
+		}
+	})
 }

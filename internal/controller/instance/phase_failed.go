@@ -193,7 +193,7 @@ func (s *scope) noteFailure(node *corev1.Node, reason, message, previous string)
 		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
 	}
 	failed := &v1alpha1.FailedChange{
-		Cause: cause, Version: s.Version, PreviousDigest: previous, Reason: reason, Message: shortened(message, longestMessage),
+		Cause: cause, Version: s.Version, PreviousDigest: previous, Reason: reason, Message: plain(message, longestMessage),
 		Time: metav1.NewTime(s.Clock.Now()), Attempts: 1,
 	}
 	if spec, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet]); err == nil {

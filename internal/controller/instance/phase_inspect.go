@@ -22,6 +22,10 @@ import (
 // supportRecheck is how often a host that is not supported is asked again: it may have been updated.
 const supportRecheck = 10 * time.Minute
 
+// untouched begins what is told of a host that is refused before it is configured. The agent has its own folder in C:\k, and so closes C:\k
+// with its first look at the host.
+const untouched = `The host is left as it is, but that only administrators can use C:\k until it is given back. `
+
 // claimPoll is how soon a claim is looked at again that waits for another to be withdrawn.
 const claimPoll = time.Second
 
@@ -53,12 +57,15 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 		if err != nil {
 			return s.hostObstacle(v1alpha1.ConditionReachable, err)
 		}
-		s.session.agent, s.session.knownAgent = path, path
+		s.session.agent = path
 		line, err = s.run(ctx, verb.Facts, s.factsArguments()...)
 	}
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReachable, err)
 	}
+	// One that has just landed has moved to its own folder.
+	path := nodespec.AgentPath(agent.SHA256)
+	s.session.agent, s.session.knownAgent = path, path
 	s.learn(line.Result.Facts)
 	return nil
 }
@@ -105,7 +112,7 @@ func (r *Reconciler) checkSupport(_ context.Context, s *scope) *obstacle {
 	}
 	return &obstacle{
 		condition: v1alpha1.ConditionSupported, reason: decision.Reason, waiting: true, act: true, after: supportRecheck,
-		message: decision.Message, next: "The host is left as it is. Use a supported Windows version and network, or take the host out of its source.",
+		message: decision.Message, next: untouched + "Use a supported Windows version and network, or take the host out of its source.",
 	}
 }
 
@@ -118,6 +125,9 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 	}
 	if s.nodeName() == name && s.instance.Status.NodeRef.Confirmed {
 		return nil
+	}
+	if o := s.refuseRename(ctx, name); o != nil {
+		return o
 	}
 	if s.nodeName() != name {
 		s.instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
@@ -146,7 +156,31 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 	r.Hosts.Close(s.instance.Name)
 	return &obstacle{
 		condition: v1alpha1.ConditionJoined, reason: decision.Reason, message: decision.Message,
-		next: "Nothing on the host was changed. Give the host a name of its own, or take one of the two out of its source.",
+		next: untouched + "Give the host a name of its own, or take one of the two out of its source.",
+	}
+}
+
+// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under another name the host would
+// be a second node, and nobody would drain and delete the first.
+func (s *scope) refuseRename(ctx context.Context, name string) *obstacle {
+	ref := s.instance.Status.NodeRef
+	if ref == nil || !ref.Confirmed {
+		return nil
+	}
+	if ref.UID == "" { // the kubelet may have registered it, and nobody has noted that yet
+		node, err := s.liveNode(ctx, ref.Name)
+		if err != nil {
+			return apiObstacle(v1alpha1.ConditionJoined, "read the Node", err)
+		}
+		if node == nil || !unproven(node) {
+			return nil
+		}
+	}
+	s.session.facts = nil // the next attempt asks the host again
+	return &obstacle{
+		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNameConflict, waiting: true, act: true, after: supportRecheck,
+		message: fmt.Sprintf("The host is Node %s, and calls itself %s now. A host stays the node that it is: no certificate is issued for another name.", ref.Name, name),
+		next:    fmt.Sprintf("Nothing on the host is changed. Give it its name %s back, or take it out of its source and add it again once its Node is gone.", ref.Name),
 	}
 }
 
@@ -173,7 +207,7 @@ func (s *scope) expectedNodeName(ctx context.Context) (string, *obstacle) {
 }
 
 func (s *scope) checkClaim(ctx context.Context, name string) (policy.Decision, error) {
-	claim := policy.Claim{Instance: *s.instance, NodeName: name}
+	claim := policy.Claim{Instance: *s.instance, NodeName: name, Cluster: s.cluster}
 	node := &corev1.Node{}
 	switch err := s.Live.Get(ctx, types.NamespacedName{Name: name}, node); {
 	case err == nil:

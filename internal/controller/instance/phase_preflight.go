@@ -30,9 +30,9 @@ func wayToAPIServer(facts *plan.APIServerFacts) *obstacle {
 	if facts == nil || facts.Error == "" {
 		return nil
 	}
-	next := "Nothing on the host was changed. Open the way from the host to that TCP port, in firewalls and routes."
+	next := untouched + "Open the way from the host to that TCP port, in firewalls and routes."
 	if len(facts.Resolved) == 0 {
-		next = "Nothing on the host was changed. Make the name resolve on the host: in the DNS servers that it asks, or in its hosts file. On vSphere the cluster's domain must be in DNS."
+		next = untouched + "Make the name resolve on the host: in the DNS servers that it asks, or in its hosts file. On vSphere the cluster's domain must be in DNS."
 	}
 	return &obstacle{
 		condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonAPIServerUnreachable,

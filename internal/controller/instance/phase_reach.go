@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -26,9 +28,9 @@ const (
 
 // reach connects to the host, or takes the connection that is there, and pins its host key at first contact.
 func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
-	target, err := s.target()
-	if err != nil {
-		return apiObstacle(v1alpha1.ConditionReachable, "read the pinned host key", err)
+	target, o := s.target(ctx)
+	if o != nil {
+		return o
 	}
 	if err := s.announceContact(ctx); err != nil {
 		return apiObstacle(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
@@ -37,7 +39,7 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		s.session.forgetHost()
 		// What comes with a restart passes with it; another host key does not.
-		if o := s.stillRebooting(); o != nil && remote.ReasonOf(err) != remote.ReasonHostKeyChanged {
+		if o := s.stillRebooting(); o != nil && !isAnotherHost(err) {
 			return o
 		}
 		if o := s.awaitUserData(err); o != nil {
@@ -75,20 +77,61 @@ func (s *scope) accepts(key remote.HostKey) bool {
 	return s.instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == key.Fingerprint()
 }
 
+// isAnotherHost tells whether the host that answers has shown a key that is not the one it must have.
+func isAnotherHost(err error) bool {
+	reason := remote.ReasonOf(err)
+	return reason == remote.ReasonHostKeyChanged || reason == remote.ReasonHostKeyUnexpected
+}
+
 // target says whom to connect to, and which host key must answer.
-func (s *scope) target() (remote.Target, error) {
+func (s *scope) target(ctx context.Context) (remote.Target, *obstacle) {
 	target := remote.Target{
 		Instance: s.instance.Name, Namespace: s.instance.Namespace,
 		Address: s.instance.Spec.Address, User: s.instance.Spec.Username, Key: s.key,
+		NoHostAt: func(address netip.Addr) string { return policy.NoHostAt(address, s.cluster) },
 	}
-	if pinned := s.instance.Status.HostKey; pinned != nil {
-		data, err := base64.StdEncoding.DecodeString(pinned.Key)
-		if err != nil {
-			return remote.Target{}, hostError("decode the pinned host key", s.instance, err)
+	if policy.NamesAPIServer(target.Address, s.cluster) {
+		return target, &obstacle{
+			condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, waiting: true, act: true,
+			message: target.Address + " is the name of the cluster's API server, and no Windows host.", next: "Correct the entry. Nothing is sent there.",
 		}
-		target.HostKey = &remote.HostKey{Type: pinned.Type, Data: data}
 	}
+	pinned := s.instance.Status.HostKey
+	if pinned == nil {
+		var o *obstacle
+		target.Expected, o = s.expectedHostKeys(ctx)
+		return target, o
+	}
+	data, err := base64.StdEncoding.DecodeString(pinned.Key)
+	if err != nil {
+		return target, apiObstacle(v1alpha1.ConditionReachable, "read the pinned host key", hostError("decode the pinned host key", s.instance, err))
+	}
+	target.HostKey = &remote.HostKey{Type: pinned.Type, Data: data}
 	return target, nil
+}
+
+// expectedHostKeys are the fingerprints that the Machine or the instance announces for the first contact; none announce nothing. The Machine
+// API itself tells none on any platform.
+func (s *scope) expectedHostKeys(ctx context.Context) ([]string, *obstacle) {
+	announced := []string{s.instance.Annotations[v1alpha1.AnnotationExpectedHostKey]}
+	if s.ofMachine() {
+		machine, err := s.machine(ctx)
+		if err != nil {
+			return nil, apiObstacle(v1alpha1.ConditionReachable, "read the host key that the Machine announces", err)
+		}
+		if machine != nil {
+			announced = append(announced, machine.Annotations[v1alpha1.AnnotationExpectedHostKey])
+		}
+	}
+	expected, err := policy.ExpectedHostKeys(announced...)
+	if err != nil {
+		return nil, &obstacle{
+			condition: v1alpha1.ConditionReachable, reason: string(remote.ReasonHostKeyUnexpected), err: err,
+			message: "It is not known which host key is the right one: " + err.Error() + ".",
+			next:    "Nothing is sent to the host. Correct the annotation, or take it away.",
+		}
+	}
+	return expected, nil
 }
 
 // pinHostKey notes the key that the host has shown; first tells that none was pinned before, on the Node neither.
@@ -99,6 +142,8 @@ func (s *scope) pinHostKey(key remote.HostKey, first bool) {
 		return
 	}
 	s.instance.Status.HostKey = &v1alpha1.HostKey{Type: key.Type, Key: encoded, Fingerprint: key.Fingerprint()}
+	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be ours.
+	s.instance.Status.Host, s.session.knownAgent, s.session.known = nil, "", nil
 	if first || before != nil {
 		s.emit(hostKeyPinned(s.instance, first))
 	}

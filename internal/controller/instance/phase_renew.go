@@ -9,6 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -37,10 +38,13 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle 
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !s.released(node) || !isReady(node) {
+	if node == nil || !policy.BoundNode(s.instance, node) || !s.released(node) || !isReady(node) {
 		return nil
 	}
 	state := &s.session.renewal
+	if state.next.IsZero() {
+		state.next = r.Clock.Now().Add(catchUpDelay(s.instance.Name, s.instance.Status.Certificates, r.Clock.Now()))
+	}
 	if r.Clock.Now().Before(state.next) {
 		if state.failure != nil {
 			s.renewal = waitingStill(state.failure, state.next.Sub(r.Clock.Now()))

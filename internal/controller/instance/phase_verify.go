@@ -55,7 +55,7 @@ func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory 
 		case i < 0:
 			failed = append(failed, check.Name+": the agent did not answer")
 		case !results[i].Passed:
-			failed = append(failed, check.Name+": "+results[i].Message)
+			failed = append(failed, check.Name+": "+plain(results[i].Message, longestDetail))
 		}
 	}
 	return failed

@@ -13,6 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -40,8 +41,11 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !s.owns(node) || (s.forget() && !isReady(node)) {
+	if node == nil || (s.forget() && !isReady(node)) {
 		return nil
+	}
+	if own, err := s.owns(ctx, node); err != nil || !own {
+		return notOwn(err)
 	}
 	if o := s.takeRetry(ctx); o != nil {
 		return o
@@ -79,14 +83,21 @@ func (s *scope) drainPostponed() *obstacle {
 	}
 }
 
-// owns tells whether the Node is the instance's own and may be drained and deleted with it: it is bound to the instance, or its kubelet
-// has registered it and the operator was ended before it could bind it.
-func (s *scope) owns(node *corev1.Node) bool {
-	if bound := node.Annotations[v1alpha1.AnnotationInstance]; bound != "" {
-		return bound == s.instance.Name
+// owns tells whether the Node is the instance's own and may be drained and deleted with it.
+func (s *scope) owns(ctx context.Context, node *corev1.Node) (bool, error) {
+	var instances v1alpha1.WindowsInstanceList
+	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
+		return false, fmt.Errorf("list WindowsInstances, whose Node %s could be: %w", node.Name, err)
 	}
-	ref := s.instance.Status.NodeRef
-	return ref != nil && ref.Confirmed && ref.Name == node.Name && unproven(node)
+	return policy.OwnNode(s.instance, node, instances.Items), nil
+}
+
+// notOwn leaves a Node alone, unless it could not be found out whose it is.
+func notOwn(err error) *obstacle {
+	if err == nil {
+		return nil
+	}
+	return apiObstacle(v1alpha1.ConditionReady, "find out whose Node it is", err)
 }
 
 // forgetHint is how an administrator removes a node without its host.
@@ -121,7 +132,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 		s.emit(hostLeftBehind(s.instance))
 		return nil
 	}
-	dirty, err := s.connection.Exists(ctx, nodespec.LedgerPath)
+	dirty, err := s.changed(ctx)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
@@ -138,7 +149,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 			return nil
 		}
 	}
-	if err := s.connection.Remove(ctx, nodespec.AgentRoot); err != nil {
+	if err := s.connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
 	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is gone.
@@ -148,6 +159,16 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 	r.Hosts.Close(s.instance.Name)
 	s.emit(hostGivenBack(s.instance))
 	return nil
+}
+
+// changed tells whether the agent has left on the host what says how it was before.
+func (s *scope) changed(ctx context.Context) (bool, error) {
+	for _, path := range []string{nodespec.LedgerPath, nodespec.FoundPath} {
+		if there, err := s.connection.Exists(ctx, path); there || err != nil {
+			return there, err
+		}
+	}
+	return false, nil
 }
 
 func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
@@ -205,8 +226,8 @@ func (r *Reconciler) forgetNode(ctx context.Context, s *scope) *obstacle {
 		}
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if !s.owns(node) {
-		return nil
+	if own, err := s.owns(ctx, node); err != nil || !own {
+		return notOwn(err)
 	}
 	if err := r.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "delete the Node", err)

@@ -85,6 +85,7 @@ func TestAMachineThatIsGoneLeavesNothing(t *testing.T) {
 		if err := x.Client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
+		x.another(&v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true})
 		instance, _ = x.reconcile()
 		x.change(instance, remove)
 		if left, _ := x.reconcile(); left != nil || x.node() == nil {

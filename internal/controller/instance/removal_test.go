@@ -3,37 +3,67 @@ package instance
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-//
-func TestWhichNodesGoWithAnInstance(t *testing.T) {
-	joining := corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady}}}
-	for name, c := range map[string]struct {
-		bound     string
-		spec      corev1.NodeSpec
-		confirmed bool
-		want      bool
-	}{
-		"the node that is bound to it":                             {bound: "mine", want: true},
-		"not the node of another instance":                         {bound: "other", spec: joining, confirmed: true},
-		"the node that registered and could not be bound any more": {spec: joining, confirmed: true, want: true},
-		"not a node whose name is only claimed":                    {spec: joining},
-		"not a node in service that nobody has bound":              {confirmed: true},
+// another makes an instance beside that of the trial, which has a Node.
+func (x *trial) another(ref *v1alpha1.NodeReference) {
+	x.t.Helper()
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: "another"}}
+	instance.Spec = v1alpha1.WindowsInstanceSpec{
+		Address: "10.0.0.99", Source: v1alpha1.Source{ConfigMapKey: "10.0.0.99"}, DesiredState: v1alpha1.DesiredStateNode,
+	}
+	if err := x.Client.Create(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
+	}
+	instance.Status.NodeRef = ref
+	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// A kubelet may write the annotations of its own Node. R-167
+func TestANodeDoesNotGetAwayFromItsRemoval(t *testing.T) {
+	for name, annotations := range map[string]map[string]string{
+		"without a word whose it is": nil,
+		"as one of nobody":           {v1alpha1.AnnotationInstance: "nobody"},
+		"as one of another instance": {v1alpha1.AnnotationInstance: "another"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
-			instance.Status.NodeRef = &v1alpha1.NodeReference{Name: "win", Confirmed: c.confirmed}
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win"}, Spec: c.spec}
-			if c.bound != "" {
-				node.Annotations = map[string]string{v1alpha1.AnnotationInstance: c.bound}
+			x := newTrial(t)
+			instance := ofMachine()
+			x.asNode(instance, x.key.Hash())
+			x.another(&v1alpha1.NodeReference{Name: "elsewhere", UID: "2", Confirmed: true})
+			instance, _ = x.reconcile()
+			node := x.node()
+			node.Annotations = annotations
+			if err := x.Client.Update(t.Context(), node); err != nil {
+				t.Fatal(err)
 			}
-			if got := (&scope{instance: instance}).owns(node); got != c.want {
-				t.Errorf("owns is %t, want %t", got, c.want)
+			x.change(instance, remove)
+			if left, _ := x.reconcile(); left != nil || x.node() != nil {
+				t.Errorf("left is %v, Node %v", left, x.node())
 			}
 		})
+	}
+}
+
+func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
+	x := newTrial(t, ofMachine())
+	liar := readyNode("abc")
+	liar.Name, liar.UID = "liar", "2"
+	liar.Annotations[v1alpha1.AnnotationHostKey] = encoded(newSSHHost(t, x.key.AuthorizedKey()).hostKey.PublicKey())
+	if err := x.Client.Create(t.Context(), liar); err != nil {
+		t.Fatal(err)
+	}
+	x.another(&v1alpha1.NodeReference{Name: "liar", UID: "2", Confirmed: true})
+	instance, _ := x.reconcile()
+	if ref := instance.Status.NodeRef; ref != nil && ref.Name == "liar" {
+		t.Errorf("the host that is to join is Node %s", ref.Name)
+	}
+	if instance.Status.Summary == "HostKeyChanged" || x.dials == 0 {
+		t.Errorf("the host is held up: %s, %d connections", instance.Status.Summary, x.dials)
 	}
 }

@@ -32,6 +32,7 @@ type sshHost struct {
 	off     bool
 	logins  []string // fingerprints, in order
 	execs   int
+	tries   int // to log in, by whatever means
 }
 
 func newSSHHost(t *testing.T, accepted ...string) *sshHost {
@@ -122,13 +123,27 @@ func (h *sshHost) login(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions
 	return &ssh.Permissions{}, nil
 }
 
+// tried counts what is tried to log in, from the first word of it.
+func (h *sshHost) tried(ssh.ConnMetadata, string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tries++
+}
+
+// attempts is how often somebody has tried to log in.
+func (h *sshHost) attempts() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tries
+}
+
 func (h *sshHost) serve() {
 	for {
 		raw, err := h.listener.Accept()
 		if err != nil {
 			return
 		}
-		config := &ssh.ServerConfig{PublicKeyCallback: h.login}
+		config := &ssh.ServerConfig{PublicKeyCallback: h.login, AuthLogCallback: h.tried}
 		h.mu.Lock()
 		config.AddHostKey(h.hostKey)
 		h.mu.Unlock()

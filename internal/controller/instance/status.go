@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // way is the order in which conditions become true. Ready and UpToDate come last.
@@ -33,7 +34,7 @@ func (s *scope) writeStatus(ctx context.Context) error {
 	}
 	status := &s.instance.Status
 	status.ObservedGeneration = s.instance.Generation
-	summarize(status, s.passed, s.obstacle, s.instance.Generation, s.Clock.Now())
+	s.summarize(ctx, s.obstacle)
 	if s.obstacle == nil || s.obstacle.done || !s.obstacle.waiting {
 		status.Step = nil
 	}
@@ -45,8 +46,28 @@ func (s *scope) writeStatus(ctx context.Context) error {
 
 // show writes an obstacle that this very reconcile is about to clear away.
 func (s *scope) show(ctx context.Context, o *obstacle) error {
-	summarize(&s.instance.Status, s.passed, o, s.instance.Generation, s.Clock.Now())
+	s.summarize(ctx, o)
 	return s.patchStatus(ctx)
+}
+
+// summarize computes the conditions, and tells when other hosts have the host's key.
+func (s *scope) summarize(ctx context.Context, o *obstacle) {
+	status := &s.instance.Status
+	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
+	told := ""
+	if before != nil {
+		told = before.Message
+	}
+	summarize(status, s.passed, o, s.instance.Generation, s.Clock.Now())
+	reachable := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
+	if reachable.Status != metav1.ConditionTrue {
+		return
+	}
+	reuse := s.hostKeyReuse(ctx)
+	reachable.Message = policy.WithHostKeyReuse(reachable.Message, reuse)
+	if reuse != "" && !strings.HasSuffix(told, reuse) {
+		s.emit(hostKeyReused(s.instance, reuse))
+	}
 }
 
 // patchStatus writes what differs from the last written status, and nothing when nothing does.
@@ -92,7 +113,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 			condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet, Message: "Not looked at yet."}
 		}
 		condition.Type, condition.ObservedGeneration = conditionType, generation
-		condition.Message = shortened(condition.Message, longestMessage)
+		condition.Message = plain(condition.Message, longestMessage)
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
@@ -103,7 +124,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 	case o == nil || o.done:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
-		status.Summary, status.NextAction = o.reason, shortened(o.next, longestMessage)
+		status.Summary, status.NextAction = o.reason, plain(o.next, longestMessage)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -82,12 +83,34 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 // Current makes the trial a ClusterSource.
 func (x *trial) Current() (nodespec.Cluster, error) { return *x.facts, nil }
 
-func (x *trial) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+func (x *trial) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	x.dials++
-	if x.server != nil {
-		return x.server(ctx)
+	connect := x.server
+	if connect == nil {
+		connect = func(ctx context.Context) (net.Conn, error) { return x.host.dial(ctx, network) }
 	}
-	return x.host.dial(ctx, network)
+	connection, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return reached(connection, address), nil
+}
+
+// reachedConn is a connection to this machine that looks like one to another.
+type reachedConn struct {
+	net.Conn
+	end net.Addr
+}
+
+func (c reachedConn) RemoteAddr() net.Addr { return c.end }
+
+// reached makes a connection look like one to the address that was dialed. Names lead to the host's.
+func reached(connection net.Conn, address string) net.Conn {
+	end, err := netip.ParseAddrPort(address)
+	if err != nil {
+		end = netip.MustParseAddrPort("10.0.128.7:22")
+	}
+	return reachedConn{connection, net.TCPAddrFromAddrPort(end)}
 }
 
 // reconcile reconciles the instance once and returns it, when it is still there, with the time until the next look.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // giveUpTurn lets others go on when an instance that has its turn can do nothing with it: it was paused, the key is missing, its host does
@@ -48,6 +49,8 @@ func goesOnSoon(o *obstacle) bool {
 	return o.done || slices.Contains([]string{
 		v1alpha1.ReasonDrainBlocked, v1alpha1.ReasonAPIRequestFailed, v1alpha1.ReasonWaiting, v1alpha1.ReasonRebooting, v1alpha1.ReasonInProgress,
 		v1alpha1.ReasonChangeFailedForNow,
+		// A verb of an earlier connection, or of another operator, is at work: the host is not as it was.
+		string(verb.ReasonBusy),
 	}, o.reason)
 }
 

@@ -114,6 +114,20 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 	})
 }
 
+// The connection to a verb may be lost while the verb goes on, and two operators may work for a moment.
+func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
+	x, gate := draining(t)
+	s := x.newScope(x.instance())
+	busy := s.hostObstacle(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonBusy, Message: "the agent's verb apply has been at work"})
+	busy.phase = "install"
+	if o := s.giveUpTurn(t.Context(), busy); o != busy {
+		t.Errorf("the obstacle is %v", o)
+	}
+	if !x.node().Spec.Unschedulable || len(gate.held) != 1 {
+		t.Errorf("unschedulable %t, held %v", x.node().Spec.Unschedulable, gate.held)
+	}
+}
+
 // The gate's own list may have been lost, or the time have passed for which it keeps a place.
 func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
 	x, gate := draining(t)

@@ -32,10 +32,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Named("instance").
 		For(&v1alpha1.WindowsInstance{}, builder.WithPredicates(instanceChanged())).
 		Watches(&v1alpha1.WindowsInstance{}, handler.Funcs{UpdateFunc: r.abandon}).
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(r.withHostKeyOf), builder.WithPredicates(hostKeyMoved())).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.instanceOfNode), builder.WithPredicates(nodeChanged())).
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
+		Watches(&v1alpha1.WindowsNodeReport{}, r.reportWatch()).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingInstances)).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
 		WithOptions(controller.Options{

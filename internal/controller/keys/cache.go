@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-machine-api;openshift-cluster-api,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=openshift-machine-api;openshift-cluster-api,verbs=list;watch
 
 // SecretCache is what the manager's cache must have of Secrets: the private key in the operator's own namespace, and the user data. Each by its
 // name, which is all that the operator may read.

@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,12 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// The Secrets are in namespaces of others, and one of these need not exist, so that a Role there could not be installed.
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=windows-user-data,verbs=get;list;watch;patch
-
-// A right to create cannot be bound to a name: at that time the API server does not know it. What may be created can be narrowed by a
-// ValidatingAdmissionPolicy only.
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create
+// The Secrets are in namespaces of others, and one of these need not exist, so that a Role there could not be installed. The right to create is
+// for one name as well, since a Secret that is made by an apply has its name in the URL.
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=windows-user-data,verbs=get;list;watch;create;patch
 
 // ClusterAPINamespace is where Cluster API has its Machines, on clusters that have it.
 const ClusterAPINamespace = "openshift-cluster-api"
@@ -74,14 +72,19 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 
 func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	made := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName, Labels: map[string]string{managedByLabel: managedBy}},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       map[string][]byte{userdata.SecretKey: script},
 	}
-	err := r.Client.Create(ctx, made)
+	apply, err := json.Marshal(made)
+	if err != nil {
+		return fmt.Errorf("write Secret %s/%s: %w", namespace, userdata.SecretName, err)
+	}
+	err = r.Client.Patch(ctx, made, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(managedBy))
 	switch {
-	case apierrors.IsAlreadyExists(err):
-		// Made a moment ago and not in the cache yet: its event brings the next look.
+	case apierrors.IsConflict(err):
+		// Somebody made it a moment ago, with other contents, and the cache has it not yet: its event brings the next look.
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		// The namespace goes. If it comes again, that is an event too.
@@ -106,7 +109,8 @@ func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev
 		r.keep(present.Namespace, keptUserData{script: script})
 		return nil
 	}
-	if version := present.ResourceVersion; version == kept.stale || version == kept.refused && bytes.Equal(script, kept.refusedScript) {
+	underWay, refused := kept.stale != "" && kept.stale == present.ResourceVersion, kept.refused != "" && kept.refused == present.ResourceVersion
+	if underWay || refused && bytes.Equal(script, kept.refusedScript) {
 		return nil
 	}
 	corrected := present.DeepCopy()

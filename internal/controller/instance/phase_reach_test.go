@@ -1,0 +1,252 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// fingerprint is what ssh-keygen -l prints of the host's key.
+func (h *sshHost) fingerprint() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return ssh.FingerprintSHA256(h.hostKey.PublicKey())
+}
+
+func TestAHostWithAnotherKeyIsLookedAtAndGivenNothing(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(listed(), "another") // so that there is something to do on the host
+	pinned := x.host.fingerprint()
+	x.host.exchangeHostKey()
+	var delays []time.Duration
+	for range 8 {
+		instance, after := x.reconcile()
+		delays = append(delays, after)
+		changed := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, string(remote.ReasonHostKeyChanged))
+		for _, said := range []string{pinned, x.host.fingerprint()} {
+			if !strings.Contains(changed.Message, said) {
+				t.Errorf("%s is not in %q", said, changed.Message)
+			}
+		}
+		accept := v1alpha1.AnnotationAcceptHostKey + "=" + x.host.fingerprint()
+		if !strings.Contains(instance.Status.NextAction, accept) || !strings.Contains(instance.Status.NextAction, "tries again at") {
+			t.Errorf("next is %q: neither how the key is accepted nor when the operator looks again", instance.Status.NextAction)
+		}
+		if instance.Status.HostKey.Fingerprint != pinned {
+			t.Error("the other key is pinned")
+		}
+	}
+	want := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute, time.Minute, time.Minute}
+	if !slices.Equal(delays, want) || x.dials != len(delays) {
+		t.Errorf("it is looked at after %v, with %d connections", delays, x.dials)
+	}
+	if x.host.attempts() != 0 {
+		t.Errorf("the operator has tried %d times to log in", x.host.attempts())
+	}
+	if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "HostKeyChanged") {
+		t.Errorf("the events are %q", told)
+	}
+
+	x.annotate(v1alpha1.AnnotationAcceptHostKey, pinned)
+	if x.reconcile(); x.host.attempts() != 0 {
+		t.Error("the key was accepted by the fingerprint of another")
+	}
+	x.annotate(v1alpha1.AnnotationAcceptHostKey, x.host.fingerprint())
+	if instance, _ := x.reconcile(); instance.Status.HostKey.Fingerprint != x.host.fingerprint() || x.host.attempts() == 0 {
+		t.Error("the accepted key is not pinned")
+	}
+}
+
+func TestAnAnnouncedHostKey(t *testing.T) {
+	_, other := newPrivateKey(t)
+	stranger := ssh.FingerprintSHA256(other.Signer().PublicKey())
+	announcedBy := map[string]func(x *trial, annotation string){
+		"by the Machine": func(x *trial, annotation string) {
+			of := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+				Namespace: v1alpha1.MachineNamespace, Name: machine, UID: "machine-uid", Annotations: map[string]string{v1alpha1.AnnotationExpectedHostKey: annotation},
+			}}
+			if err := x.Client.Create(t.Context(), of); err != nil {
+				if err := x.Client.Delete(t.Context(), of); err != nil {
+					t.Fatal(err)
+				}
+				of.ResourceVersion = ""
+				if err := x.Client.Create(t.Context(), of); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"by the WindowsInstance": func(x *trial, annotation string) { x.annotate(v1alpha1.AnnotationExpectedHostKey, annotation) },
+	}
+	for name, announce := range announcedBy {
+		t.Run(name+" lets in the host that has it", func(t *testing.T) {
+			x := newTrial(t, ofMachine())
+			announce(x, stranger+", "+x.host.fingerprint())
+			instance, _ := x.reconcile()
+			if instance.Status.HostKey == nil || instance.Status.HostKey.Fingerprint != x.host.fingerprint() {
+				t.Errorf("pinned is %+v: %s", instance.Status.HostKey, instance.Status.NextAction)
+			}
+		})
+		t.Run(name+" keeps every other host away, until it is corrected", func(t *testing.T) {
+			x := newTrial(t, ofMachine())
+			announce(x, stranger)
+			instance, _ := x.reconcile()
+			unexpected := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonHostKeyUnexpected))
+			for _, said := range []string{stranger, x.host.fingerprint()} {
+				if !strings.Contains(unexpected.Message, said) {
+					t.Errorf("%s is not in %q", said, unexpected.Message)
+				}
+			}
+			if !strings.Contains(instance.Status.NextAction, v1alpha1.AnnotationExpectedHostKey) {
+				t.Errorf("next is %q", instance.Status.NextAction)
+			}
+			if x.host.attempts() != 0 || instance.Status.HostKey != nil {
+				t.Errorf("%d attempts to log in, pinned is %+v", x.host.attempts(), instance.Status.HostKey)
+			}
+			announce(x, x.host.fingerprint())
+			if instance, _ = x.reconcile(); instance.Status.HostKey == nil {
+				t.Errorf("it does not go on: %s", instance.Status.NextAction)
+			}
+		})
+		t.Run(name+" in a form that nobody can read keeps all hosts away", func(t *testing.T) {
+			x := newTrial(t, ofMachine())
+			announce(x, x.host.fingerprint()+",MD5:16:27:ac")
+			instance, _ := x.reconcile()
+			unreadable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonHostKeyUnexpected))
+			if !strings.Contains(unreadable.Message, "MD5:16:27:ac") || x.dials != 0 {
+				t.Errorf("%d connections, the message is %q", x.dials, unreadable.Message)
+			}
+		})
+	}
+}
+
+func TestAnEntryThatLeadsWhereNoHostIs(t *testing.T) {
+	for address, reason := range map[string]string{
+		"172.30.0.1":              string(remote.ReasonAddressForbidden),
+		"10.132.7.7":              string(remote.ReasonAddressForbidden),
+		"api-int.lab.example.com": v1alpha1.ReasonInvalidEntry,
+		"127.0.0.1":               v1alpha1.ReasonInvalidEntry,
+		"169.254.169.254":         v1alpha1.ReasonInvalidEntry,
+	} {
+		t.Run(address, func(t *testing.T) {
+			instance := listed()
+			instance.Spec.Address = address
+			x := newTrial(t, instance)
+			instance, _ = x.reconcile()
+			expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, reason)
+			if x.dials != 0 {
+				t.Errorf("%d connections", x.dials)
+			}
+		})
+	}
+}
+
+// clone makes another instance whose host shows the host key of the trial's, with another machine ID.
+func (x *trial) clone(name string) *v1alpha1.WindowsInstance {
+	x.t.Helper()
+	of := x.instance()
+	clone := &v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: name},
+		Spec:       v1alpha1.WindowsInstanceSpec{Address: "10.0.128.9", Username: "Administrator", Source: v1alpha1.Source{ConfigMapKey: "10.0.128.9"}},
+		Status: v1alpha1.WindowsInstanceStatus{
+			HostKey: of.Status.HostKey.DeepCopy(), Host: &v1alpha1.HostStatus{Name: name, MachineID: "another-machine", Addresses: []string{"10.0.128.9"}},
+		},
+	}
+	x.create(clone)
+	return clone
+}
+
+func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
+	x := newTrial(t)
+	instance := listed()
+	x.asNode(instance, x.key.Hash())
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.MachineID = "this-machine" })
+	clone := x.clone("cloned")
+	for range 3 {
+		instance, _ = x.reconcile()
+		reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+		if !strings.Contains(reachable.Message, "WindowsInstance cloned (10.0.128.9)") {
+			t.Errorf("the message is %q", reachable.Message)
+		}
+	}
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning HostKeyReused") || !strings.Contains(told[0], "cloned") {
+		t.Errorf("the events are %q", told)
+	}
+	if x.dials != 0 {
+		t.Errorf("%d connections were made for it", x.dials)
+	}
+	if err := x.Client.Delete(t.Context(), clone); err != nil {
+		t.Fatal(err)
+	}
+	instance, _ = x.reconcile()
+	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	if reachable.Message != "It was so." || len(x.told()) > 0 {
+		t.Errorf("when it has ended the message is %q", reachable.Message)
+	}
+}
+
+// Both hosts are told of, also the one that was there first and has nothing else to do.
+func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(listed(), x.key.Hash())
+	clone := x.clone("cloned")
+	if requests := x.withHostKeyOf(t.Context(), clone); len(requests) != 1 || requests[0].Name != machine {
+		t.Errorf("looked at are %v", requests)
+	}
+	unseen := clone.DeepCopy()
+	unseen.Status.HostKey = nil
+	if requests := x.withHostKeyOf(t.Context(), unseen); len(requests) != 0 {
+		t.Errorf("looked at are %v", requests)
+	}
+	renamed := clone.DeepCopy()
+	renamed.Status.Host.Name, renamed.Status.NextAction = "other", "waits"
+	reinstalled := clone.DeepCopy()
+	reinstalled.Status.Host.MachineID = "reinstalled"
+	for name, c := range map[string]struct {
+		before, after client.Object
+		want          bool
+	}{
+		"a host that shows its key for the first time": {unseen, clone, true},
+		"a host that has become another":               {clone, reinstalled, true},
+		"all else":                                     {clone, renamed, false},
+	} {
+		if hostKeyMoved().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}) != c.want {
+			t.Errorf("%s: want %t", name, c.want)
+		}
+	}
+	if !hostKeyMoved().Delete(event.DeleteEvent{Object: clone}) {
+		t.Error("the end of the other is not looked at")
+	}
+}
+
+// The reuse of a key by many hosts fits into a condition.
+func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
+	x := newTrial(t)
+	x.asNode(listed(), x.key.Hash())
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) { status.Host.MachineID = "this-machine" })
+	for i := range 20 {
+		x.clone(fmt.Sprintf("cloned-%02d-%s", i, strings.Repeat("n", 200)))
+	}
+	for range 2 {
+		x.reconcile()
+	}
+	reachable := meta.FindStatusCondition(x.instance().Status.Conditions, v1alpha1.ConditionReachable)
+	bounded(t, "the message", reachable.Message, longestMessage)
+	told := x.told()
+	if len(told) != 1 {
+		t.Fatalf("%d events", len(told))
+	}
+	bounded(t, "the event", told[0], longestNote+100)
+}
