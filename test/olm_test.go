@@ -2,26 +2,18 @@ package test
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 
-	"github.com/operator-framework/api/crds"
-	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/olm"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -29,10 +21,8 @@ import (
 // ClusterServiceVersion, owned by it, and when that is deleted takes away what the garbage collector does not.
 type lifecycleManager struct {
 	*testing.T
-	rig *rig.Rig
-	csv *v1alpha1.ClusterServiceVersion
-	// besides are the other objects of the bundle: definitions, and the rights of the nodes' programs. OLM leaves them.
-	besides []*unstructured.Unstructured
+	rig    *rig.Rig
+	bundle *olm.Bundle
 }
 
 const bundleManifests = "../deploy/olm/bundle/manifests"
@@ -40,37 +30,12 @@ const bundleManifests = "../deploy/olm/bundle/manifests"
 // newLifecycleManager reads the bundle, and gives the cluster the kind ClusterServiceVersion.
 func newLifecycleManager(t *testing.T, r *rig.Rig) *lifecycleManager {
 	t.Helper()
-	m := &lifecycleManager{T: t, rig: r}
-	paths, err := filepath.Glob(filepath.Join(bundleManifests, "*.yaml"))
+	bundle, err := olm.Read(bundleManifests)
 	must(t, err)
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		must(t, err)
-		object := &unstructured.Unstructured{}
-		must(t, yaml.UnmarshalStrict(data, &object.Object))
-		if object.GetKind() != "ClusterServiceVersion" {
-			m.besides = append(m.besides, object)
-			continue
-		}
-		m.csv = &v1alpha1.ClusterServiceVersion{}
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, m.csv, true))
-	}
-	must(t, r.Apply(t.Context(), unstructuredOf(t, crds.ClusterServiceVersion(), "apiextensions.k8s.io/v1", "CustomResourceDefinition")))
-	return m
-}
-
-// unstructuredOf is a typed object as the API has it, without what only a server writes.
-func unstructuredOf(t *testing.T, object client.Object, apiVersion, kind string) *unstructured.Unstructured {
-	t.Helper()
-	data, err := json.Marshal(object)
+	definition, err := olm.Definition()
 	must(t, err)
-	u := &unstructured.Unstructured{}
-	must(t, json.Unmarshal(data, &u.Object))
-	u.SetAPIVersion(apiVersion)
-	u.SetKind(kind)
-	unstructured.RemoveNestedField(u.Object, "status")
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	return u
+	must(t, r.Apply(t.Context(), definition))
+	return &lifecycleManager{T: t, rig: r, bundle: bundle}
 }
 
 // install subscribes to the operator as the guide says, and does what OLM does then.
@@ -92,7 +57,8 @@ func (m *lifecycleManager) install(namespace string) {
 	}
 	csv := m.applyVersion(namespace)
 	owner := []metav1.OwnerReference{*metav1.NewControllerRef(csv, csv.GroupVersionKind())}
-	objects := slices.Clone(m.besides)
+	var objects []*unstructured.Unstructured
+	objects = append(objects, m.bundle.ClusterWide()...)
 	for _, object := range m.objects(namespace) {
 		if object.GetNamespace() != "" {
 			object.SetOwnerReferences(owner)
@@ -115,8 +81,7 @@ func (m *lifecycleManager) install(namespace string) {
 // applyVersion makes the ClusterServiceVersion; the API server refuses fields that the kind does not have.
 func (m *lifecycleManager) applyVersion(namespace string) *unstructured.Unstructured {
 	m.Helper()
-	csv := unstructuredOf(m.T, m.csv, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
-	csv.SetNamespace(namespace)
+	csv := m.version(namespace)
 	eventually(m.T, "the API server serves ClusterServiceVersions", func(ctx context.Context) (bool, error) {
 		err := m.rig.Apply(ctx, csv)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -128,69 +93,33 @@ func (m *lifecycleManager) applyVersion(namespace string) *unstructured.Unstruct
 	return csv
 }
 
+func (m *lifecycleManager) version(namespace string) *unstructured.Unstructured {
+	m.Helper()
+	csv, err := m.bundle.ClusterServiceVersion(namespace)
+	must(m.T, err)
+	return csv
+}
+
 // objects are what OLM makes of the ClusterServiceVersion.
 func (m *lifecycleManager) objects(namespace string) []*unstructured.Unstructured {
 	m.Helper()
-	strategy := m.csv.Spec.InstallStrategy.StrategySpec
-	var objects []*unstructured.Unstructured
-	for _, d := range strategy.DeploymentSpecs {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: d.Spec.Template.Spec.ServiceAccountName, Namespace: namespace}}
-		template := d.Spec.Template.DeepCopy()
-		template.Annotations["olm.targetNamespaces"] = namespace
-		environment := &template.Spec.Containers[0].Env
-		*environment = append(*environment, corev1.EnvVar{Name: "OPERATOR_CONDITION_NAME", Value: m.csv.Name})
-		d.Spec.Template = *template
-		deployment := &unstructured.Unstructured{Object: map[string]any{}}
-		must(m.T, unstructured.SetNestedMap(deployment.Object, unstructuredMap(m.T, &d.Spec), "spec"))
-		deployment.SetLabels(d.Label)
-		deployment.SetName(d.Name)
-		deployment.SetNamespace(namespace)
-		deployment.SetAPIVersion("apps/v1")
-		deployment.SetKind("Deployment")
-		objects = append(objects, unstructuredOf(m.T, account, "v1", "ServiceAccount"), deployment)
-	}
-	name := m.csv.Name + "-lab"
-	condition := &unstructured.Unstructured{}
-	condition.SetAPIVersion("operators.coreos.com/v2")
-	condition.SetKind("OperatorCondition")
-	condition.SetNamespace(namespace)
-	condition.SetName(m.csv.Name)
-	objects = append(objects, condition)
-	const rbac = "rbac.authorization.k8s.io/v1"
-	for _, p := range strategy.Permissions {
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Rules: p.Rules}
-		binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: p.ServiceAccountName, Namespace: namespace}}}
-		objects = append(objects, unstructuredOf(m.T, role, rbac, "Role"), unstructuredOf(m.T, binding, rbac, "RoleBinding"))
-	}
-	for _, p := range strategy.ClusterPermissions {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: p.Rules}
-		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: p.ServiceAccountName, Namespace: namespace}}}
-		objects = append(objects, unstructuredOf(m.T, role, rbac, "ClusterRole"), unstructuredOf(m.T, binding, rbac, "ClusterRoleBinding"))
-	}
+	objects, err := m.bundle.Objects(namespace)
+	must(m.T, err)
 	return objects
-}
-
-func unstructuredMap(t *testing.T, value any) map[string]any {
-	t.Helper()
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(value)
-	must(t, err)
-	return object
 }
 
 func (m *lifecycleManager) deployment(namespace string) *unstructured.Unstructured {
 	deployment := &unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
 	deployment.SetNamespace(namespace)
-	deployment.SetName(m.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name)
+	deployment.SetName(m.bundle.Version.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Name)
 	return deployment
 }
 
 // run starts the operator, in the place of the pod that no node of the lab runs.
 func (m *lifecycleManager) run() *rig.Operator {
 	m.Helper()
-	o, err := m.rig.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.csv.Name })
+	o, err := m.rig.RunOperator(func(c *operator.Config) { c.OperatorCondition = m.bundle.Version.Name })
 	must(m.T, err)
 	return o
 }
@@ -203,10 +132,8 @@ func (m *lifecycleManager) uninstall(namespace string, running *rig.Operator) {
 	subscription, err := rig.Example("wmco-sub.yaml")
 	must(m.T, err)
 	subscription.SetNamespace(namespace)
-	csv := unstructuredOf(m.T, m.csv, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
-	csv.SetNamespace(namespace)
 	must(m.T, m.rig.Client.Delete(ctx, subscription))
-	must(m.T, m.rig.Client.Delete(ctx, csv))
+	must(m.T, m.rig.Client.Delete(ctx, m.version(namespace)))
 	for _, object := range m.objects(namespace) {
 		if object.GetNamespace() == "" {
 			must(m.T, m.rig.Client.Delete(ctx, object))

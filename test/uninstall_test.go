@@ -11,6 +11,7 @@ import (
 	"time"
 
 	machinev1 "github.com/openshift/api/machine/v1beta1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -148,7 +149,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 // onlyVerbs checks that hosts were told nothing but the agent's verbs, and so never to update Windows.
 func onlyVerbs(t *testing.T, r *rig.Rig) {
 	t.Helper()
-	verb := regexp.MustCompile(`^C:\\k\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|settle|reboot)( |$)`)
+	verb := regexp.MustCompile(`^C:\\(k|ProgramData\\ssh)\\wicd\\[0-9a-f]+\\wicd\.exe (facts|plan|apply|verify|remove|rollback|settle|reboot)( |$)`)
 	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
 		for _, e := range h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindExec }) {
 			if !verb.MatchString(e.Detail) {
@@ -328,5 +329,12 @@ func deleteNamespace(t *testing.T, r *rig.Rig, name string) {
 	eventually(t, "namespace "+name+" is gone", func(ctx context.Context) (bool, error) {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	eventually(t, "the admission policies are gone that belonged to it", func(ctx context.Context) (bool, error) {
+		var policies admissionv1.ValidatingAdmissionPolicyList
+		var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+		ours := client.MatchingLabels{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
+		err := errors.Join(r.Client.List(ctx, &policies, ours), r.Client.List(ctx, &bindings, ours))
+		return len(policies.Items)+len(bindings.Items) == 0, err
 	})
 }

@@ -119,7 +119,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		for _, definition := range csv.Spec.CustomResourceDefinitions.Owned {
 			owned = append(owned, definition.Name)
 		}
-		if want := slices.Sorted(maps.Keys(s.definitions)); !slices.Equal(owned, want) || len(owned) != 2 {
+		if want := slices.Sorted(maps.Keys(s.definitions)); !slices.Equal(owned, want) || len(owned) != 3 {
 			t.Errorf("owned %v, deploy/ has %v", owned, want)
 		}
 	})
@@ -130,7 +130,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nothing but CSV, definitions and the rights of the nodes' programs: no finalizer, no webhook", func(t *testing.T) { // R-172, R-174
+	t.Run("nothing but CSV, definitions, the metrics' Service and the rights of the nodes' programs: no finalizer, no webhook", func(t *testing.T) { // R-172, R-174
 		guide, err := os.ReadFile(filepath.Join(root, "docs", "uninstall.md"))
 		if err != nil {
 			t.Fatal(err)
@@ -142,6 +142,14 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			}
 			switch object.Kind {
 			case "ClusterServiceVersion":
+			case "Service": // goes with the ClusterServiceVersion, which OLM makes its owner
+				if object.Name != packageName+"-metrics" || object.Namespace != "" {
+					t.Errorf("%s is %s in namespace %q", name, object.Name, object.Namespace)
+				}
+			case "Role": // goes with the ClusterServiceVersion, and at the latest with the namespace
+				if object.Name != packageName+"-agents" || object.Namespace != "" {
+					t.Errorf("%s is %s in namespace %q", name, object.Name, object.Namespace)
+				}
 			case "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding": // OLM leaves them
 				if row := "| `" + object.Kind + "` | | `" + object.Name + "` |"; !strings.Contains(string(guide), row) {
 					t.Errorf("docs/uninstall.md does not list %s: %s", name, row)
@@ -182,6 +190,21 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		group := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:cloud-node-managers"}}
 		if diff := cmp.Diff(group, binding.Subjects); diff != "" || binding.RoleRef.Name != role.Name {
 			t.Errorf("role %s: %s", binding.RoleRef.Name, diff)
+		}
+	})
+	t.Run("agents may patch the status of reports, and the bundle gives that to nobody", func(t *testing.T) {
+		var role rbacv1.Role
+		if err := yaml.UnmarshalStrict(s.nodeRights["role_"+packageName+"-agents"], &role); err != nil {
+			t.Fatal(err)
+		}
+		want := []rbacv1.PolicyRule{{APIGroups: []string{"windowsmachineconfig.openshift.io"}, Resources: []string{"windowsnodereports/status"}, Verbs: []string{"patch"}}}
+		if diff := cmp.Diff(want, role.Rules); diff != "" {
+			t.Error(diff)
+		}
+		for name := range s.nodeRights {
+			if strings.HasPrefix(name, "rolebinding_") {
+				t.Errorf("%s binds rights before their admission policy is in force", name)
+			}
 		}
 	})
 	t.Run("the image that is given", func(t *testing.T) {

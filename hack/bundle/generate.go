@@ -45,6 +45,9 @@ func generate(s *sources, o options) (map[string][]byte, error) {
 		resource, group, _ := strings.Cut(name, ".")
 		files["bundle/manifests/"+group+"_"+resource+".yaml"] = append([]byte(generated), definition...)
 	}
+	for name, object := range s.services {
+		files["bundle/manifests/service_"+name+".yaml"] = append([]byte(generated), object...)
+	}
 	for name, object := range s.nodeRights {
 		files["bundle/manifests/"+name+".yaml"] = append([]byte(generated), object...)
 	}

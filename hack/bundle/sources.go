@@ -32,10 +32,11 @@ type sources struct {
 	role        rbacv1.Role
 	definitions map[string][]byte // YAML, by name
 	nodeRights  map[string][]byte // what the nodes' programs may do: YAML, by kind and name
+	services    map[string][]byte // YAML, by name
 }
 
 func readSources(root string, line policy.ReleaseLine) (*sources, error) {
-	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{}}
+	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{}, services: map[string][]byte{}}
 	olm := filepath.Join(root, "deploy", "olm")
 	for name, into := range map[string]any{"base.yaml": &s.base, "releases.yaml": &s.releases} {
 		data, err := os.ReadFile(filepath.Join(olm, name))
@@ -98,12 +99,31 @@ func (s *sources) take(r *resource.Resource) error {
 			return yaml.UnmarshalStrict(data, &s.clusterRole)
 		}
 	case "Role":
-		return yaml.UnmarshalStrict(data, &s.role)
+		if name == packageName {
+			return yaml.UnmarshalStrict(data, &s.role)
+		}
+		s.nodeRights[strings.ToLower(kind)+"_"+name], err = withoutNamespace(data)
+		return err
 	case "CustomResourceDefinition":
 		s.definitions[name] = data
+	case "Service":
+		s.services[name], err = withoutNamespace(data)
+		return err
 	case "Namespace", "ServiceAccount", "RoleBinding":
 	default:
 		return fmt.Errorf("hack/bundle does not know what OLM is to do with this kind: teach it")
 	}
 	return nil
+}
+
+// withoutNamespace is an object that OLM puts into the namespace that the operator is installed in.
+func withoutNamespace(object []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := yaml.UnmarshalStrict(object, &fields); err != nil {
+		return nil, err
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		delete(metadata, "namespace")
+	}
+	return yaml.Marshal(fields)
 }

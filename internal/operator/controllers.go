@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/windows-machine-config/wmco/internal/controller/admission"
 	"github.com/windows-machine-config/wmco/internal/controller/clusterconfig"
 	"github.com/windows-machine-config/wmco/internal/controller/csr"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
@@ -33,7 +34,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock})
+	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms})
 	recorder := mgr.GetEventRecorder("windows-machine-config-operator")
 	gate := disruption.NewGate(disruption.Options{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
@@ -66,6 +67,11 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 			return c.addMachineControllers(mgr, gate, recorder, facts, machinesChanged)
 		},
 	}
+	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Clock: c.Clock}
+	policies := &whenServed{
+		resource: admission.Resource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
+		start: func() error { return guards.SetupWithManager(mgr) }, missing: guards.Withhold,
+	}
 	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: recorder}
 	for _, setup := range []func() error{
 		func() error { return facts.SetupWithManager(mgr) },
@@ -77,6 +83,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return leftovers.SetupWithManager(mgr) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },
+		func() error { return mgr.Add(policies) },
 	} {
 		if err := setup(); err != nil {
 			return nil, fmt.Errorf("set up a controller: %w", err)

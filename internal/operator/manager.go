@@ -14,17 +14,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/csr"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
 )
 
-// leaderElectionID names the Lease by which one operator of several works.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,resourceNames=windows-machine-config-operator,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create
+
+// leaderElectionID names the Lease by which one operator of several works. Its elections are events of the core API; all others are of events.k8s.io.
 const leaderElectionID = "windows-machine-config-operator"
 
 func newScheme() (*runtime.Scheme, error) {
@@ -43,7 +47,7 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 	return manager.Options{
 		Scheme: scheme, Logger: c.Logger,
 		MapperProvider:         newMapper,
-		Metrics:                metricsserver.Options{BindAddress: c.MetricsAddress},
+		Metrics:                c.metricsOptions(),
 		HealthProbeBindAddress: c.ProbeAddress,
 		LeaderElection:         c.LeaderElection, LeaderElectionID: leaderElectionID, LeaderElectionNamespace: c.Namespace,
 		LeaderElectionReleaseOnCancel: true,
@@ -53,7 +57,7 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 }
 
 // cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes and Machines, MachineSets,
-// and requests of kubelets.
+// and of certificate requests what those of kubelets are judged by.
 func (c Config) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
@@ -66,8 +70,7 @@ func (c Config) cacheOptions() cache.Options {
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				c.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", byoh.ConfigMapName)},
 			}},
-			&certificatesv1.CertificateSigningRequest{}: {
-				Field: fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeletServingSignerName)},
+			&certificatesv1.CertificateSigningRequest{}: csr.Cached(),
 		},
 	}
 }

@@ -3,15 +3,14 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -29,14 +28,18 @@ type Config struct {
 	Clock clock.WithTicker
 	// MetricsAddress and ProbeAddress are host:port; "0" turns the server off.
 	MetricsAddress, ProbeAddress string
-	LeaderElection               bool
+	// MetricsCertificateDirectory holds tls.crt and tls.key, now or later; until then metrics are served with a self-signed certificate.
+	MetricsCertificateDirectory string
+	LeaderElection              bool
 	// OperatorCondition names the object by which OLM is told how the operator is; empty where OLM did not install it.
 	OperatorCondition string
 	Debug             bool
 	Log               nodespec.LogSettings
 	// PauseImage is the image that holds a pod's namespaces on Windows nodes; empty for the usual one.
 	PauseImage string
-	Logger     logr.Logger
+	// LegacyAlgorithms are weak SSH algorithms that hosts may use, as remote.ParseLegacyAlgorithms reads them.
+	LegacyAlgorithms []string
+	Logger           logr.Logger
 	// SkipNameValidation allows a second operator in one process, as tests need it.
 	SkipNameValidation bool
 }
@@ -48,6 +51,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
+	}
+	if len(c.LegacyAlgorithms) > 0 {
+		c.Logger.Info("WARNING: weak SSH algorithms are allowed, by which who controls the network between operator and hosts may read or change what is sent; "+
+			"update OpenSSH on the hosts that need them", "algorithms", strings.Join(c.LegacyAlgorithms, ","))
 	}
 	scheme, err := newScheme()
 	if err != nil {
@@ -63,7 +70,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("set up the operator: %w", err)
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := c.addProbes(mgr); err != nil {
 		return fmt.Errorf("set up the operator's probes: %w", err)
 	}
 	pool, err := c.addControllers(mgr)

@@ -23,6 +23,8 @@ type whenServed struct {
 	resource schema.GroupVersionResource
 	// served asks the API server.
 	served func(ctx context.Context, resource schema.GroupVersionResource) (bool, error)
+	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for nothing.
+	missing func(ctx context.Context) error
 	// start is called once. Its error ends the operator.
 	start func() error
 	clock clock.WithTicker
@@ -47,6 +49,9 @@ func (w *whenServed) Start(ctx context.Context) error {
 			return nil
 		}
 		why := "the API server does not have it"
+		if err == nil {
+			err = w.without(ctx)
+		}
 		if err != nil {
 			why = err.Error()
 		}
@@ -60,6 +65,18 @@ func (w *whenServed) Start(ctx context.Context) error {
 		case <-ticker.C():
 		}
 	}
+}
+
+// without does what is to be done where the API server does not have the resource.
+func (w *whenServed) without(ctx context.Context) error {
+	if w.missing == nil {
+		return nil
+	}
+	if err := w.missing(ctx); err != nil {
+		return fmt.Errorf("the API server does not have it, and what follows from that was not done: %w", err)
+	}
+	w.missing = nil
+	return nil
 }
 
 // servedBy asks the API server whether it has a resource. One that has not the group and version does not have the resource.

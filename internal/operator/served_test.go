@@ -73,6 +73,34 @@ func TestWhenServed(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	})
+	t.Run("what follows from its absence is done once, and tried again until it goes well", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			asked, missing := 0, 0
+			var lines []string
+			w := &whenServed{
+				resource: machineResource, clock: clock.RealClock{},
+				log: funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}),
+				served: func(context.Context, schema.GroupVersionResource) (bool, error) {
+					asked++
+					return answers{failing, no, no, no, yes}[asked-1]()
+				},
+				missing: func(context.Context) error {
+					missing++
+					if missing == 1 {
+						return errors.New("the way is barred")
+					}
+					return nil
+				},
+				start: func() error { return nil },
+			}
+			if err := w.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if missing != 2 || !strings.Contains(strings.Join(lines, "\n"), "the way is barred") {
+				t.Errorf("tried %d times; said was %q", missing, lines)
+			}
+		})
+	})
 	t.Run("an operator that ends waits no longer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), servedInterval/2)

@@ -36,7 +36,7 @@ type scenario struct {
 	rig      *rig.Rig
 	operator *rig.Operator
 	wires    *wires
-	audit    *audit
+	audit    *requests
 }
 
 func (s *scenario) String() string {
@@ -56,7 +56,7 @@ func (s *scenario) start(ctx context.Context) (err error) {
 	if _, err := s.rig.InstallOperator(ctx, ""); err != nil {
 		return err
 	}
-	s.audit = newAudit(s.rig.Cluster().AuditLog, s.rig.Namespace(), serviceAccount)
+	s.audit = newRequests(s.rig.Cluster().AuditLog, s.rig.Namespace(), serviceAccount)
 	s.wires = newWires()
 	return s.rig.CreateKey(ctx)
 }

@@ -1,0 +1,172 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// probes starts operators of one lab, each with probes.
+type probes struct {
+	*testing.T
+	rig *rig.Rig
+}
+
+// start starts an operator that wants to be the leader, and returns the address of its probes.
+func (p probes) start(cache string) (*rig.Operator, string) {
+	p.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		p.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		p.Fatal(err)
+	}
+	o, err := p.rig.RunOperator(func(c *operator.Config) {
+		c.LeaderElection, c.ProbeAddress, c.CacheDirectory = true, address, cache
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return o, address
+}
+
+// healthy waits until a probe succeeds.
+func (p probes) healthy(address, probe string) {
+	p.Helper()
+	await(p.T, "probe "+probe+" to succeed", func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/%s", address, probe), nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil // it does not listen yet
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		if response.StatusCode != http.StatusOK && probe == "healthz" {
+			p.Errorf("the operator is not alive: %s", body)
+		}
+		return response.StatusCode == http.StatusOK, err
+	})
+}
+
+// leader waits until the Lease has a holder other than the one given, and returns it.
+func (p probes) leader(other string) (holder string) {
+	p.Helper()
+	await(p.T, "there is a leader", func(ctx context.Context) (bool, error) {
+		lease := &coordinationv1.Lease{}
+		err := p.rig.Client.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: "windows-machine-config-operator"}, lease)
+		holder = ptr.Deref(lease.Spec.HolderIdentity, "")
+		return holder != "" && holder != other, client.IgnoreNotFound(err)
+	})
+	return holder
+}
+
+// One of two operators works. The other is alive and ready, and takes over within seconds of the first one's end.
+func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	p := probes{t, r}
+	first, firstProbes := p.start(t.TempDir())
+	leader := p.leader("")
+	p.healthy(firstProbes, "healthz")
+	p.healthy(firstProbes, "readyz")
+	second, secondProbes := p.start(t.TempDir())
+	p.healthy(secondProbes, "healthz")
+	p.healthy(secondProbes, "readyz")
+
+	const host = "10.1.42.7"
+	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator"}); err != nil {
+		t.Fatal(err)
+	}
+	awaitInstance(t, r.Client, policy.InstanceName(host))
+	if now := p.leader(""); now != leader {
+		t.Errorf("the leader is %s, it was %s", now, leader)
+	}
+	if err := first.Stop(); err != nil {
+		t.Error(err)
+	}
+	if now := p.leader(leader); strings.HasPrefix(now, leader) {
+		t.Errorf("the leader is still %s", now)
+	}
+	const next = "10.1.42.8"
+	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator", next: "username=Administrator"}); err != nil {
+		t.Fatal(err)
+	}
+	awaitInstance(t, r.Client, policy.InstanceName(next))
+	if err := second.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An operator that cannot read what it brings to hosts, or has not been told what there is, is not ready.
+func TestAnOperatorWithoutItsPayloadIsNotReady(t *testing.T) {
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	p := probes{t, r}
+	o, address := p.start(t.TempDir())
+	p.healthy(address, "readyz")
+	takePayloadAway(t, r.PayloadDir())
+	await(t, "the operator to be not ready", func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz?verbose", nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return response.StatusCode != http.StatusOK && strings.Contains(string(body), "[-]payload failed"), err
+	})
+	p.healthy(address, "healthz") // A restart would not bring it back.
+	if err := o.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// takePayloadAway removes the manifest of a payload, as a volume that is gone does.
+func takePayloadAway(t *testing.T, directory string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(directory, "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,106 @@
+// Package audit reads what the lab's API server writes down of each request: who did what, and whether he might. It compares that with the
+// rules of RBAC.
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// IDHeader is the header of an answer that has the ID of its request's Event.
+const IDHeader = "Audit-Id"
+
+// Event is a request that was answered.
+type Event struct {
+	// ID is that of the request, which its answer has in IDHeader.
+	ID   string `json:"auditID"`
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	// URI is the path, for requests that are about no resource.
+	URI    string `json:"requestURI"`
+	Object struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Response struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"responseStatus"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// Resource is the resource with its subresource, as rules of RBAC name it.
+func (e Event) Resource() string {
+	if e.Object.Subresource == "" {
+		return e.Object.Resource
+	}
+	return e.Object.Resource + "/" + e.Object.Subresource
+}
+
+// Forbidden tells whether RBAC had no rule for the request, or a check that comes after it found that one was missing.
+func (e Event) Forbidden() bool {
+	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
+}
+
+// Log is the file that the API server appends to. The zero offset is its beginning.
+type Log struct {
+	path   string
+	offset int64
+	rest   []byte // the beginning of a line that is not complete yet
+}
+
+// Open reads the log in a file from its beginning. The file may come later.
+func Open(path string) *Log { return &Log{path: path} }
+
+// Next are the events since the last call.
+func (l *Log) Next() ([]Event, error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	if info.Size() < l.offset {
+		return nil, fmt.Errorf("the audit log %s was rotated: requests are missing in it; make fewer of them", l.path)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(file, l.offset, info.Size()-l.offset))
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	l.offset += int64(len(data))
+	return l.take(data)
+}
+
+// take reads the complete lines and keeps the rest for the next time.
+func (l *Log) take(data []byte) ([]Event, error) {
+	var events []Event
+	l.rest = append(l.rest, data...)
+	for {
+		line, rest, complete := bytes.Cut(l.rest, []byte("\n"))
+		if !complete {
+			return events, nil
+		}
+		l.rest = rest
+		var event Event
+		if err := json.Unmarshal(line, &event); err != nil {
+			return nil, fmt.Errorf("read the audit log: a line is no JSON: %w", err)
+		}
+		events = append(events, event)
+	}
+}
+
+// ServiceAccount is the name by which the API server knows a ServiceAccount.
+func ServiceAccount(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}

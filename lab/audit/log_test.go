@@ -1,0 +1,70 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	add := func(text string) {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := Open(path)
+	next := func(want int) []Event {
+		t.Helper()
+		events, err := log.Next()
+		if err != nil || len(events) != want {
+			t.Fatalf("%d events, error %v, want %d", len(events), err, want)
+		}
+		return events
+	}
+	if _, err := log.Next(); err == nil {
+		t.Error("a log that is not there is no error")
+	}
+	const line = `{"verb":"patch","user":{"username":"somebody"},"requestURI":"/api/v1/nodes/a/status","objectRef":` +
+		`{"resource":"nodes","subresource":"status","name":"a"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
+	add(line)
+	t.Run("an event says who did what to which object", func(t *testing.T) {
+		event := next(1)[0]
+		if event.Verb != "patch" || event.Resource() != "nodes/status" || event.Object.Name != "a" || event.User.Username != "somebody" || event.Forbidden() {
+			t.Errorf("got %+v", event)
+		}
+	})
+	t.Run("a line that is half written is an event when it is whole", func(t *testing.T) {
+		add(line[:40])
+		next(0)
+		add(line[40:])
+		next(1)
+	})
+	t.Run("what RBAC or a check after it refused was forbidden", func(t *testing.T) {
+		add(`{"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n" + `{"responseStatus":{"code":403}}` + "\n")
+		for _, event := range next(2) {
+			if !event.Forbidden() {
+				t.Errorf("%+v", event)
+			}
+		}
+	})
+	t.Run("a log that was rotated is an error and no silence", func(t *testing.T) {
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.Next(); err == nil || !strings.Contains(err.Error(), "rotated") {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("a log that is none is an error", func(t *testing.T) {
+		if _, err := Open(path).take([]byte("x\n")); err == nil {
+			t.Error("it is not")
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package olm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const bundleManifests = "../../deploy/olm/bundle/manifests"
+
+// installations are what there is in the cluster, by the way of installing the operator.
+func installations(t *testing.T) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	manifests, err := rig.Manifests(rig.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := olm.Read(bundleManifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := bundle.Objects(rig.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]*unstructured.Unstructured{"from the manifests": manifests, "by OLM": append(made, bundle.ClusterWide()...)}
+}
+
+// the is the one object of a kind whose name begins so.
+func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
+	t.Helper()
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == kind && strings.HasPrefix(o.GetName(), name)
+	})
+	if i < 0 {
+		t.Fatalf("there is no %s %s", kind, name)
+	}
+	var typed T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[i].Object, &typed, true); err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+func TestTheOperatorsPodCanDoNoMoreThanItMust(t *testing.T) {
+	for way, objects := range installations(t) {
+		t.Run("installed "+way, func(t *testing.T) {
+			deployment := the[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
+			pod := deployment.Spec.Template.Spec
+			if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 {
+				t.Fatalf("it has %d containers", len(pod.Containers)+len(pod.InitContainers))
+			}
+			container := pod.Containers[0]
+			restricted(t, pod, container)
+			for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+				if quantity := container.Resources.Requests[resource]; quantity.IsZero() {
+					t.Errorf("it asks for no %s", resource)
+				}
+			}
+			for _, variable := range container.Env {
+				if variable.ValueFrom != nil && variable.ValueFrom.SecretKeyRef != nil {
+					t.Errorf("the variable %s is a secret", variable.Name)
+				}
+			}
+		})
+	}
+}
+
+// restricted compares with the pod security standard that the namespace enforces, and more.
+func restricted(t *testing.T, pod corev1.PodSpec, container corev1.Container) {
+	t.Helper()
+	of, in := pod.SecurityContext, container.SecurityContext
+	if of == nil || in == nil {
+		t.Fatal("pod or container has no security context")
+	}
+	for what, holds := range map[string]bool{
+		"it may run as root":                   of.RunAsNonRoot != nil && *of.RunAsNonRoot,
+		"it has no seccomp profile":            of.SeccompProfile != nil && of.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"it may gain privileges":               in.AllowPrivilegeEscalation != nil && !*in.AllowPrivilegeEscalation,
+		"it is privileged":                     in.Privileged == nil || !*in.Privileged,
+		"its root file system can be written":  in.ReadOnlyRootFilesystem != nil && *in.ReadOnlyRootFilesystem,
+		"it has capabilities":                  in.Capabilities != nil && slices.Equal(in.Capabilities.Drop, []corev1.Capability{"ALL"}) && len(in.Capabilities.Add) == 0,
+		"it sees the node's processes":         !pod.HostPID && !pod.HostIPC,
+		"it uses the node's network":           !pod.HostNetwork,
+		"a container undoes what the pod says": in.RunAsNonRoot == nil && in.SeccompProfile == nil && in.RunAsUser == nil,
+	} {
+		if !holds {
+			t.Error(what)
+		}
+	}
+	for _, volume := range pod.Volumes {
+		if volume.HostPath != nil {
+			t.Errorf("volume %s is a folder of the node", volume.Name)
+		}
+	}
+	for _, port := range container.Ports {
+		if port.HostPort != 0 {
+			t.Errorf("port %s is one of the node", port.Name)
+		}
+	}
+}
+
+func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
+	for way, objects := range installations(t) {
+		t.Run("installed "+way, func(t *testing.T) {
+			deployment := the[appsv1.Deployment](t, objects, "Deployment", "windows-machine-config-operator")
+			pod := deployment.Spec.Template.Spec
+			container := pod.Containers[0]
+			for path, probe := range map[string]*corev1.Probe{"/healthz": container.LivenessProbe, "/readyz": container.ReadinessProbe} {
+				if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.String() != "probes" || probe.TimeoutSeconds < 2 {
+					t.Errorf("the probe of %s is %+v", path, probe)
+				}
+			}
+			service := the[corev1.Service](t, objects, "Service", "windows-machine-config-operator-metrics")
+			for key, value := range service.Spec.Selector {
+				if deployment.Spec.Template.Labels[key] != value {
+					t.Errorf("the Service selects %s=%s, the pod has %v", key, value, deployment.Spec.Template.Labels)
+				}
+			}
+			if len(service.Spec.Selector) == 0 || len(service.Spec.Ports) != 1 {
+				t.Fatalf("the Service is %+v", service.Spec)
+			}
+			to := service.Spec.Ports[0]
+			i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == to.TargetPort.StrVal })
+			if i < 0 || container.Ports[i].ContainerPort != to.Port || !slices.Contains(container.Args, "--metrics-bind-address=:8443") || to.Port != 8443 {
+				t.Errorf("the Service has %+v, the container %+v and %v", to, container.Ports, container.Args)
+			}
+			secret := service.Annotations["service.beta.openshift.io/serving-cert-secret-name"]
+			if mounted(pod, container, "--metrics-cert-dir=") != secret || secret == "" {
+				t.Errorf("the certificate is in Secret %q, and %q is mounted", secret, mounted(pod, container, "--metrics-cert-dir="))
+			}
+		})
+	}
+}
+
+// mounted is the Secret in the folder that an argument names, if it need not exist.
+func mounted(pod corev1.PodSpec, container corev1.Container, argument string) string {
+	for _, mount := range container.VolumeMounts {
+		if !slices.Contains(container.Args, argument+mount.MountPath) || !mount.ReadOnly {
+			continue
+		}
+		for _, volume := range pod.Volumes {
+			if volume.Name == mount.Name && volume.Secret != nil && volume.Secret.Optional != nil && *volume.Secret.Optional {
+				return volume.Secret.SecretName
+			}
+		}
+	}
+	return ""
+}
+
+// There is no webhook: nothing of the operator's stands between a user and the API server, and none needs a certificate.
+func TestThereIsNoWebhook(t *testing.T) {
+	for way, objects := range installations(t) {
+		for _, object := range objects {
+			if strings.Contains(object.GetKind(), "Webhook") {
+				t.Errorf("installed %s: %s %s", way, object.GetKind(), object.GetName())
+			}
+		}
+	}
+}

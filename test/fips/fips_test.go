@@ -1,0 +1,192 @@
+// Package fips proves that operator and agent build and work with Go's FIPS 140-3 module, as `make build FIPS=1` makes them.
+package fips
+
+import (
+	"bytes"
+	"context"
+	"crypto/fips140"
+	"debug/buildinfo"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	root = "../.."
+	// inFIPSMode is set in the process that a test runs itself in again.
+	inFIPSMode = "WMCO_TEST_IN_FIPS_MODE"
+	limit      = 2 * time.Minute
+)
+
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1"})
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// build builds a program as the Makefile does, with FIPS=1, and checks that Go says so.
+func build(t *testing.T, target string) string {
+	t.Helper()
+	dir := t.TempDir()
+	command := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", target, "FIPS=1")
+	command.Dir = root
+	recipe, err := command.Output()
+	if err != nil {
+		t.Fatalf("make -n %s: %v", target, err)
+	}
+	// The same command, with another place for what it makes.
+	path := filepath.Join(dir, filepath.Base(target))
+	script := strings.ReplaceAll(string(recipe), "-o "+target, "-o "+path)
+	if !strings.Contains(script, path) {
+		t.Fatalf("make would run:\n%s", recipe)
+	}
+	command = exec.CommandContext(t.Context(), "bash", "-euc", script)
+	command.Dir = root
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false -mod=readonly")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{}
+	for _, setting := range info.Settings {
+		settings[setting.Key] = setting.Value
+	}
+	if !strings.HasPrefix(settings["GOFIPS140"], "v1.0.0") || !strings.Contains(settings["DefaultGODEBUG"], "fips140=on") {
+		t.Fatalf("%s was built with GOFIPS140=%q, DefaultGODEBUG=%q", target, settings["GOFIPS140"], settings["DefaultGODEBUG"])
+	}
+	return path
+}
+
+func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
+	program := build(t, "build/wmco")
+	version, err := exec.CommandContext(t.Context(), program, "version").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(version), "12.") {
+		t.Fatalf("wmco version says %q, error %v", version, err)
+	}
+	r := newRig(t, rig.Options{})
+	config, err := r.InstallOperator(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := r.Cluster().WriteKubeconfig(kubeconfig, config); err != nil {
+		t.Fatal(err)
+	}
+	probes := freeAddress(t)
+	var log bytes.Buffer
+	operator := exec.CommandContext(t.Context(), program, "--payload-dir="+r.PayloadDir(), "--cache-dir="+t.TempDir(),
+		"--health-probe-bind-address="+probes, "--metrics-bind-address="+freeAddress(t))
+	operator.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "WATCH_NAMESPACE="+r.Namespace())
+	operator.Stdout, operator.Stderr = &log, &log
+	if err := operator.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+		return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
+	})
+	if err := operator.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := operator.Wait(); err != nil || ready != nil {
+		t.Errorf("ready: %v, end: %v; it said:\n%s", ready, err, log.String())
+	}
+	if !strings.Contains(log.String(), `"fips140":"v1.0.0`) {
+		t.Errorf("the log does not name the module:\n%s", log.String())
+	}
+}
+
+func TestTheAgentBuildsInFIPSMode(t *testing.T) { build(t, "build/wicd.exe") }
+
+// TLS to the API server, SSH to the host, keys and certificates: all that a host needs to become a node goes in FIPS mode.
+func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
+	if os.Getenv(inFIPSMode) == "" {
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		command.Env = append(os.Environ(), inFIPSMode+"=1", "GODEBUG=fips140=on")
+		out, err := command.CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name())) {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		return
+	}
+	if !fips140.Enabled() {
+		t.Fatal("FIPS mode is off")
+	}
+	r := newRig(t, rig.Options{Hosts: rig.Hosts(1)})
+	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.CreateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o, err := r.RunOperator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.ListHosts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	if err := r.WaitReady(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := o.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func newRig(t *testing.T, options rig.Options) *rig.Rig {
+	t.Helper()
+	options.Cluster = shared.Cluster(t)
+	r, err := rig.New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	return r
+}
+
+// get is the status of a page; 0 when there is no answer.
+func get(ctx context.Context, url string) int {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body) // only its status matters
+	return response.StatusCode
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return fmt.Sprint(listener.Addr())
+}

@@ -1,0 +1,283 @@
+// Package rights proves that the operator has the rights that it uses, and no others: it lives a life on the lab's control plane with the rights
+// that it ships, and the audit log of the API server tells which of them it needed.
+package rights
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	root            = "../.."
+	serviceAccount  = "windows-machine-config-operator"
+	bundleManifests = root + "/deploy/olm/bundle/manifests"
+)
+
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1", Audit: true})
+
+func TestMain(m *testing.M) {
+	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs a right of its own.
+	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
+		panic(err)
+	}
+	logTo(os.Getenv("OPERATOR_LOG"))
+	code := shared.Main(m)
+	if dir, _ := madePayload(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
+func logTo(path string) {
+	if path == "" {
+		ctrl.SetLogger(logr.Discard())
+		return
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
+}
+
+// madePayload is the payload with the real agent in it, made once for all tests.
+var madePayload = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "wmco-test-payload-")
+	if err != nil {
+		return "", err
+	}
+	_, err = payload.Generate(dir, filepath.Join(root, "build", "wicd.exe"), "1.0.0-lab", payload.Options{})
+	return dir, err
+})
+
+// limit is how long a test waits for what takes some seconds, on a busy machine.
+const limit = 90 * time.Second
+
+// lab is a rig with its test, and an operator that is installed in one of the ways.
+type lab struct {
+	*testing.T
+	*rig.Rig
+	way     way
+	signers *signers
+	answers *answers
+}
+
+// way is how the operator gets into the cluster.
+type way struct {
+	namespace string
+	// bundle is what OLM installs; nil for the manifests in deploy/.
+	bundle *olm.Bundle
+}
+
+// installed boots a lab on the control plane and installs the operator with its key, but does not run it.
+func (w way) installed(t *testing.T) lab {
+	t.Helper()
+	dir, err := madePayload()
+	if err != nil {
+		t.Fatalf("make the payload (is build/wicd.exe built?): %v", err)
+	}
+	r, err := rig.New(t.Context(), rig.Options{
+		Cluster: shared.Cluster(t), PayloadDir: dir, Log: ctrl.Log, Hosts: rig.Hosts(2), LinuxNodes: 1, MachineAPI: true, ServiceCA: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}}, answers: &answers{ids: map[string]bool{}}}
+	if w.bundle == nil {
+		_, err = r.InstallOperator(t.Context(), w.namespace)
+	} else {
+		_, err = r.InstallObjects(t.Context(), w.namespace, l.bundled())
+	}
+	l.must(err)
+	l.must(r.CreateKey(t.Context()))
+	l.signers.follow(l)
+	return l
+}
+
+// bundled are the objects that there are once OLM has installed the bundle.
+func (l lab) bundled() []*unstructured.Unstructured {
+	l.Helper()
+	namespace, err := rig.Example("wmco-namespace.yaml")
+	l.must(err)
+	namespace.SetName(l.way.namespace)
+	objects := append([]*unstructured.Unstructured{namespace}, l.way.bundle.ClusterWide()...)
+	made, err := l.way.bundle.Objects(l.way.namespace)
+	l.must(err)
+	return append(objects, made...)
+}
+
+// operate starts the operator, as one of several of which one works at a time.
+func (l lab) operate(version, metricsAddress string) *rig.Operator {
+	l.Helper()
+	o, err := l.RunOperator(func(c *operator.Config) {
+		c.LeaderElection, c.Version, c.MetricsAddress = true, version, metricsAddress
+		l.answers.follow(c.RESTConfig)
+		if l.way.bundle != nil {
+			c.OperatorCondition = l.way.bundle.Version.Name
+		}
+	})
+	l.must(err)
+	return o
+}
+
+// must ends the test when something that is not its subject fails.
+func (l lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// inTime runs a wait that must end in time.
+func (l lab) inTime(wait func(ctx context.Context) error) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	l.must(wait(ctx))
+}
+
+// eventually waits until something holds.
+func (l lab) eventually(what string, holds func(ctx context.Context) (bool, error)) {
+	l.Helper()
+	if err := wait.PollUntilContextTimeout(l.Context(), 50*time.Millisecond, limit, true, holds); err != nil {
+		l.Fatalf("%s: %v", what, err)
+	}
+}
+
+// signers are the signers of certificate requests: the right to approve one is of the signer, which the audit log does not name.
+type signers struct {
+	mu        sync.Mutex
+	byRequest map[string]string
+}
+
+// follow notes the requests that come, until the test ends.
+func (s *signers) follow(l lab) {
+	l.Helper()
+	watch, err := l.Client.Watch(l.Context(), &certificatesv1.CertificateSigningRequestList{})
+	l.must(err)
+	done := make(chan struct{})
+	l.Cleanup(func() { watch.Stop(); <-done })
+	go func() {
+		defer close(done)
+		for event := range watch.ResultChan() {
+			if request, ok := event.Object.(*certificatesv1.CertificateSigningRequest); ok {
+				s.mu.Lock()
+				s.byRequest[request.Name] = request.Spec.SignerName
+				s.mu.Unlock()
+			}
+		}
+	}()
+}
+
+// approvals are what RBAC was asked besides for each approval among the events.
+func (s *signers) approvals(events []audit.Event) []audit.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var approvals []audit.Event
+	for _, event := range events {
+		if event.Resource() != "certificatesigningrequests/approval" || event.Response.Code != 200 {
+			continue
+		}
+		var approval audit.Event
+		approval.Verb, approval.Object.APIGroup, approval.Object.Resource = "approve", certificatesv1.GroupName, "signers"
+		approval.Object.Name = s.byRequest[event.Object.Name]
+		approvals = append(approvals, approval)
+	}
+	return approvals
+}
+
+// answers are the IDs of the requests that operators had an answer to.
+type answers struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// follow notes the answers to whoever uses a configuration.
+func (a *answers) follow(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.ids[response.Header.Get(audit.IDHeader)] = true
+			}
+			return response, err
+		})
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// without are the answers to requests that are not among the events.
+func (a *answers) without(events []audit.Event) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	missing := maps.Clone(a.ids)
+	for _, event := range events {
+		delete(missing, event.ID)
+	}
+	return slices.Collect(maps.Keys(missing))
+}
+
+// requests are what the operator has asked of the API server, once it has ended: that it watched is written down at the end of the watch.
+func (l lab) requests() []audit.Event {
+	l.Helper()
+	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.way.namespace, serviceAccount)
+	var own []audit.Event
+	l.eventually("the audit log has all that the operator had an answer to", func(context.Context) (bool, error) {
+		events, err := log.Next()
+		for _, event := range events {
+			if event.User.Username == user {
+				own = append(own, event)
+			}
+		}
+		return len(l.answers.without(own)) == 0, err
+	})
+	return own
+}
+
+// makeNamespace makes a namespace, or finds it as another test has left it.
+func (l lab) makeNamespace(name string) {
+	l.Helper()
+	err := l.Client.Create(l.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	l.must(client.IgnoreAlreadyExists(err))
+	l.eventually("namespace "+name+" has its service account", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+}

@@ -1,0 +1,243 @@
+package rights
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	machineSet   = "windows"
+	workload     = "workload"
+	firstVersion = "1.0.0-lab"
+	nextVersion  = "1.1.0-lab"
+)
+
+// live has the operator do all that it does: join and leave, Machines and hosts, pods that do not want to go, a restart, a new version, another
+// key, what an older operator has left behind.
+func (l lab) live() {
+	l.Helper()
+	ctx := l.Context()
+	l.makeNamespace("openshift-cluster-api") // It gets the user data as well.
+	l.must(l.SeedOlderCluster(ctx, ""))
+	older := metav1.ObjectMeta{Namespace: l.way.namespace, Name: "windows-instance-config-daemon"}
+	l.must(client.IgnoreAlreadyExists(l.Client.Create(ctx, &rbacv1.Role{ObjectMeta: older})))
+
+	metrics := freeAddress(l)
+	o := l.operate(firstVersion, metrics)
+	l.must(l.CreateMachineSet(ctx, machineSet, 1, rig.MachineSetOptions{}))
+	l.must(l.ListHosts(ctx))
+	l.allReady()
+	l.scrape(metrics)
+	l.restartHost("instance-2")
+	l.must(o.Stop())
+
+	o = l.operate(nextVersion, "0")
+	l.onNodes("to be of the new version", 3, func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationVersion] == nextVersion })
+	l.allReady()
+	l.must(l.RotateKey(ctx, false))
+	for _, h := range l.Hosts() {
+		l.must(h.AuthorizeKey(h.Options.Username, l.PublicKey()))
+	}
+	l.onNodes("to have the new key", 3, func(n *corev1.Node) bool { return n.Annotations[v1alpha1.AnnotationPubKeyHash] == l.KeyHash() })
+	l.allReady()
+
+	l.work("instance-1")
+	l.must(l.ListHosts(ctx, "instance-2"))
+	l.drainIsRefused("instance-1")
+	l.must(l.Client.Delete(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: workload, Name: "web"}}))
+	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-1") })
+	// Its Machines outlive it by as long as it takes to delete them.
+	l.must(l.Client.Delete(ctx, &machinev1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: machineSet}}))
+	l.must(l.DeleteInstances(ctx))
+	l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, "instance-2") })
+	l.onNodes("to be gone", 0, nil)
+	l.olderIsGone()
+	l.must(o.Stop())
+}
+
+func (l lab) allReady() {
+	l.Helper()
+	l.inTime(func(ctx context.Context) error {
+		_, err := l.WaitMachinesReady(ctx, machineSet, 1)
+		return errors.Join(err, l.WaitReady(ctx))
+	})
+}
+
+// onNodes waits until there are so many Windows nodes, and each is as wanted.
+func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
+	l.Helper()
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "Windows nodes "+what, &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var nodes corev1.NodeList
+			err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})
+			other := func(n corev1.Node) bool { return !wanted(&n) }
+			return len(nodes.Items) == count && !slices.ContainsFunc(nodes.Items, other), err
+		})
+	})
+}
+
+// nodeOf is the name of the node that a host has become.
+func (l lab) nodeOf(host string) string {
+	l.Helper()
+	instance, err := l.Instance(l.Context(), host)
+	l.must(err)
+	if instance == nil || instance.Status.NodeRef == nil {
+		l.Fatalf("host %s is no node", host)
+	}
+	return instance.Status.NodeRef.Name
+}
+
+// work runs a pod of a Deployment that its budget lets nobody evict, and one of a DaemonSet, on the node of a host.
+func (l lab) work(host string) {
+	l.Helper()
+	node := l.nodeOf(host)
+	l.makeNamespace(workload)
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	template := func(app string) corev1.PodTemplateSpec {
+		return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}}, Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelHostname: node}, Tolerations: []corev1.Toleration{{Key: v1alpha1.TaintWindows, Operator: corev1.TolerationOpExists}},
+			TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+		}}
+	}
+	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: workload, Name: name} }
+	for _, object := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: here("web"), Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1), Selector: selector, Template: template("web"),
+		}},
+		&appsv1.DaemonSet{ObjectMeta: here("daemon"), Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "daemon"}}, Template: template("daemon"),
+		}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: here("web"), Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: selector,
+		}},
+	} {
+		l.must(l.Client.Create(l.Context(), object))
+		l.Cleanup(func() { _ = l.Client.Delete(context.Background(), object) }) // the budget is gone by then
+	}
+	l.eventually("the workload runs", func(ctx context.Context) (bool, error) {
+		var pods corev1.PodList
+		err := l.Client.List(ctx, &pods, client.InNamespace(workload))
+		waits := func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }
+		return len(pods.Items) == 2 && !slices.ContainsFunc(pods.Items, waits), err
+	})
+}
+
+// restartHost asks for a restart of a host, and waits until the operator has done it.
+func (l lab) restartHost(name string) {
+	l.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.nodeOf(name)}}
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebootRequired+`":""}}}`))
+	l.must(l.Client.Patch(l.Context(), node, patch))
+	l.onNodes("to want no restart", 3, func(n *corev1.Node) bool {
+		_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+		return !wanted
+	})
+	l.allReady()
+}
+
+// drainIsRefused waits until the status of an instance names the budget that keeps a pod on its node.
+func (l lab) drainIsRefused(name string) {
+	l.Helper()
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitForInstance(ctx, l.Host(name), "to name the budget that keeps a pod", func(i *v1alpha1.WindowsInstance) bool {
+			return i != nil && slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool {
+				return strings.Contains(c.Message, "PodDisruptionBudget "+workload+"/web")
+			})
+		})
+	})
+}
+
+// olderIsGone waits until nothing of the older operator is left.
+func (l lab) olderIsGone() {
+	l.Helper()
+	l.eventually("what an older operator has left is gone", func(ctx context.Context) (bool, error) {
+		for _, object := range rig.OlderClusterObjects(l.way.namespace, rig.OlderContainerd.Version()) {
+			err := l.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+			if client.IgnoreNotFound(err) != nil || err == nil {
+				return false, client.IgnoreNotFound(err)
+			}
+		}
+		return true, nil
+	})
+}
+
+// scrape reads the operator's metrics as Prometheus does: over HTTPS, with the token of a ServiceAccount that may get them.
+func (l lab) scrape(address string) {
+	l.Helper()
+	const reader = "metrics-reader"
+	meta := metav1.ObjectMeta{Name: reader}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: reader}}
+	for _, object := range []client.Object{
+		account,
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: reader}}},
+	} {
+		l.must(client.IgnoreAlreadyExists(l.Client.Create(l.Context(), object)))
+	}
+	config, err := l.Cluster().ServiceAccountConfig(l.Context(), account.Namespace, reader)
+	l.must(err)
+	l.eventually("metrics are served to who may read them", func(ctx context.Context) (bool, error) {
+		status, body, err := get(ctx, "https://"+address+"/metrics", config)
+		return err == nil && status == http.StatusOK && strings.Contains(body, "wmco_nodes_outdated"), nil
+	})
+	for name, stranger := range map[string]*rest.Config{"nobody": {}, "somebody with a made-up token": {BearerToken: "made-up"}} {
+		if status, _, err := get(l.Context(), "https://"+address+"/metrics", stranger); err != nil || status != http.StatusUnauthorized {
+			l.Errorf("%s reads metrics with status %d, error %v", name, status, err)
+		}
+	}
+	operators, err := l.Cluster().ServiceAccountConfig(l.Context(), l.way.namespace, "default")
+	l.must(err)
+	if status, _, err := get(l.Context(), "https://"+address+"/metrics", operators); err != nil || status != http.StatusForbidden {
+		l.Errorf("a ServiceAccount without the right reads metrics with status %d, error %v", status, err)
+	}
+}
+
+// get reads a page of the operator, whose certificate is its own: nobody's authority has signed it in the lab.
+func get(ctx context.Context, url string, as *rest.Config) (int, string, error) {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // self-signed
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if as.BearerToken != "" {
+		request.Header.Set("Authorization", "Bearer "+as.BearerToken)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(l lab) string {
+	l.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.0.1:0")
+	l.must(err)
+	defer listener.Close()
+	return listener.Addr().String()
+}

@@ -1,0 +1,175 @@
+package rights
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/olm"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Parts of the list below.
+const (
+	admissionGroup = ".admissionregistration.k8s.io"
+	rbacGroup      = ".rbac.authorization.k8s.io"
+	operatorGroup  = ".windowsmachineconfig.openshift.io"
+	ownNamespace   = " in its own namespace"
+
+	sameEvent = "counts an event that happens again within minutes, which any event of the operator may"
+	putBack   = "puts back what somebody changed: the tests of internal/controller/admission"
+	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
+)
+
+// notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with or without a name, and with
+// the reason. A right that is not here and that nothing used is one too many.
+var notExercised = map[string]string{
+	"patch events.events.k8s.io":                                sameEvent,
+	"update validatingadmissionpolicies" + admissionGroup:       putBack,
+	"update validatingadmissionpolicybindings" + admissionGroup: putBack,
+	"delete validatingadmissionpolicies" + admissionGroup:       newOwner,
+	"delete validatingadmissionpolicybindings" + admissionGroup: newOwner,
+	"update rolebindings" + rbacGroup + ownNamespace:            putBack,
+	"delete rolebindings" + rbacGroup + ownNamespace:            "takes the agents' rights away without the policies: internal/controller/admission",
+	"bind roles" + rbacGroup + ownNamespace:                     "asked for when the RoleBinding is made: no request of its own in the audit log",
+	"patch windowsnodereports" + operatorGroup + ownNamespace:   "hands a report on with its Node, from instance to instance: internal/controller/instance",
+}
+
+// excepted tells why a right need not be used; "" if it must.
+func excepted(right audit.Right) string {
+	unnamed := right
+	unnamed.Name = ""
+	return cmp.Or(notExercised[right.String()], notExercised[unnamed.String()])
+}
+
+// forbidden are requests that the operator makes although it may not, with the reason.
+var forbidden = map[string]string{}
+
+// The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights is used.
+//
+func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
+	bundle, err := olm.Read(bundleManifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	var all []audit.Right
+	for name, w := range map[string]way{
+		"installed by OLM":             {namespace: rig.Namespace, bundle: bundle},
+		"installed from the manifests": {namespace: "windows-operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := w.installed(t)
+			l.live()
+			requests := l.requests()
+			if len(requests) < 100 {
+				t.Fatalf("the audit log has only %d requests of the operator", len(requests))
+			}
+			for _, request := range refused(requests) {
+				t.Errorf("the operator was refused: %s", request)
+			}
+			all = shipped(t, w.namespace)
+			for right, count := range audit.Uses(all, slices.Concat(requests, audit.Implied(requests), l.signers.approvals(requests))) {
+				if count > 0 {
+					used[right.String()] = true
+				}
+			}
+		})
+	}
+	if t.Failed() {
+		return // what was not reached is not unused
+	}
+	markers := readMarkers(t)
+	for _, right := range all {
+		if !used[right.String()] && excepted(right) == "" {
+			t.Errorf("nothing used the right to %s: take it out of the marker at %s, or say in notExercised why it is there", right, markersOf(markers, right))
+		}
+	}
+}
+
+func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
+	for said, reason := range notExercised {
+		if !slices.ContainsFunc(shipped(t, "ns"), func(r audit.Right) bool {
+			unnamed := r
+			unnamed.Name = ""
+			return r.String() == said || unnamed.String() == said
+		}) {
+			t.Errorf("the operator has no right to %s: take it out of the list", said)
+		}
+		if len(reason) < 20 {
+			t.Errorf("%s: the reason is %q", said, reason)
+		}
+	}
+}
+
+// refused are the operator's requests that were forbidden, each kind once.
+func refused(requests []audit.Event) []string {
+	var kinds []string
+	for _, request := range requests {
+		if !request.Forbidden() {
+			continue
+		}
+		what := request.Verb + " " + request.Resource()
+		if request.Object.APIGroup != "" {
+			what += "." + request.Object.APIGroup
+		}
+		if _, excepted := forbidden[what]; excepted {
+			continue
+		}
+		line := fmt.Sprintf("%s (%s/%s %s): %s", what, request.Object.Namespace, request.Object.Name, request.URI, request.Response.Message)
+		if !slices.ContainsFunc(kinds, func(k string) bool { return strings.HasPrefix(k, what+" ") }) {
+			kinds = append(kinds, line)
+		}
+	}
+	return kinds
+}
+
+// shipped are the rights that deploy/rbac/role.yaml gives an operator in a namespace. hack/bundle tests that the bundle gives the same.
+func shipped(t *testing.T, namespace string) []audit.Right {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rights []audit.Right
+	for _, document := range strings.Split(string(data), "\n---\n") {
+		var role rbacv1.ClusterRole // a Role has no other fields
+		if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		in := ""
+		if role.Kind == "Role" {
+			in = namespace
+		}
+		rights = append(rights, audit.Rights(in, role.Rules)...)
+	}
+	if len(rights) < 50 {
+		t.Fatalf("there are only %d rights", len(rights))
+	}
+	return rights
+}
+
+func TestWhatWasRefusedIsTold(t *testing.T) {
+	request := func(verb, group, resource, decision string, code int) audit.Event {
+		e := audit.Event{Verb: verb, Annotations: map[string]string{"authorization.k8s.io/decision": decision}}
+		e.Object.APIGroup, e.Object.Resource, e.Response.Code = group, resource, code
+		return e
+	}
+	got := refused([]audit.Event{
+		request("get", "", "nodes", "allow", 200), request("get", "", "nodes", "allow", 404), request("patch", "", "nodes", "allow", 409),
+		request("list", "", "secrets", "forbid", 403), request("list", "", "secrets", "forbid", 403), request("list", "apps", "secrets", "forbid", 403),
+		request("update", "certificates.k8s.io", "certificatesigningrequests", "allow", 403), // by the check of the signer
+	})
+	if len(got) != 3 || !strings.HasPrefix(got[0], "list secrets (") || !strings.HasPrefix(got[1], "list secrets.apps (") ||
+		!strings.HasPrefix(got[2], "update certificatesigningrequests.certificates.k8s.io (") {
+		t.Errorf("got %q", got)
+	}
+}
