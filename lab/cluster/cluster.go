@@ -53,6 +53,10 @@ type Options struct {
 	Listener *net.TCPListener
 	// Audit makes the API server write a line for each request to Cluster.AuditLog.
 	Audit bool
+	// ExternalSigner leaves certificate signing requests that were approved to somebody else to sign, with CSRSigner.
+	ExternalSigner bool
+	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so otherwise.
+	NoRenewalApproval bool
 	// BootLimit is how long the start may take; 2 minutes when 0.
 	BootLimit time.Duration
 }
@@ -171,6 +175,11 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 	} {
 		if flag.value != "" {
 			args = append(args, "--"+flag.name+"="+flag.value)
+		}
+	}
+	for name, set := range map[string]bool{"external-signer": o.ExternalSigner, "no-renewal-approval": o.NoRenewalApproval} {
+		if set {
+			args = append(args, "--"+name)
 		}
 	}
 	if o.Listener == nil {

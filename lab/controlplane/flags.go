@@ -26,6 +26,7 @@ type flags struct {
 	listenFD                             int
 	listenFDKubeconfig                   string
 	profile, platform, domain, apiIntURL string
+	externalSigner, noRenewalApproval    bool
 	parent                               int
 }
 
@@ -42,6 +43,8 @@ func (f *flags) parse(args []string) error {
 	set.StringVar(&f.platform, "platform", "None", "platform of the OpenShift cluster: None, AWS, Azure, GCP, Nutanix or VSphere")
 	set.StringVar(&f.domain, "domain", "lab.example.com", "name and base domain of the OpenShift cluster")
 	set.StringVar(&f.apiIntURL, "api-int-url", "", "URL at which nodes reach the API server; the listener's port is added when it has none (default https://api-int.<domain>)")
+	set.BoolVar(&f.externalSigner, "external-signer", false, "leave the certificate signing requests that were approved to somebody else to sign")
+	set.BoolVar(&f.noRenewalApproval, "no-renewal-approval", false, "have the controller manager approve no renewals of nodes, which it does with the profile openshift")
 	set.IntVar(&f.parent, "parent", 0, "process id of the parent, which this process is killed with (default: the present parent)")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -73,7 +76,7 @@ func (f *flags) config() (*boot.Config, error) {
 	if err := os.Chdir(f.dir); err != nil {
 		return nil, fmt.Errorf("change to --dir: %w", err)
 	}
-	config := &boot.Config{Dir: f.dir, AuditLog: f.auditLog}
+	config := &boot.Config{Dir: f.dir, AuditLog: f.auditLog, ExternalSigner: f.externalSigner}
 	if err := f.openListeners(config); err != nil {
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func (f *flags) applyProfile(config *boot.Config) error {
 		return err
 	}
 	config.Hosts = append(config.Hosts, internal.Hostname())
-	config.AutoApproveRenewals = true
+	config.AutoApproveRenewals = !f.noRenewalApproval
 	config.ExternalCloudProvider = openshift.ExternalCloudProvider(f.platform)
 	config.AdmissionPlugins = []string{"OwnerReferencesPermissionEnforcement"}
 	return nil

@@ -29,7 +29,7 @@ import (
 
 var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, BootLimit: 5 * time.Minute})
 
-func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(max(lab.Main(m), unsigned.Stop())) }
 
 type fixture struct {
 	t      *testing.T

@@ -31,6 +31,8 @@ type Config struct {
 	// AutoApproveRenewals lets the controller manager approve the CSRs with which nodes
 	// renew their client certificates, where RBAC allows the node to.
 	AutoApproveRenewals bool
+	// ExternalSigner leaves the CSRs that were approved to somebody else to sign.
+	ExternalSigner bool
 	// ExternalCloudProvider is set where an external cloud controller manager would run.
 	ExternalCloudProvider bool
 	// AdmissionPlugins are enabled in addition to the defaults.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
 // runControllerManager runs until it fails or ctx ends. The API server must answer.
@@ -36,13 +37,9 @@ func runControllerManager(ctx context.Context, c *Config, creds *Credentials) er
 }
 
 func controllerManagerArgs(c *Config, creds *Credentials, kubeconfig string) []string {
-	controllers := "*"
-	if !c.AutoApproveRenewals {
-		controllers = "*,-certificatesigningrequest-approving-controller"
-	}
 	args := []string{
 		flag("kubeconfig", kubeconfig),
-		flag("controllers", controllers),
+		flag("controllers", controllers(c)),
 		flag("use-service-account-credentials", true),
 		flag("leader-elect", false),
 		flag("secure-port", 0),
@@ -61,4 +58,16 @@ func controllerManagerArgs(c *Config, creds *Credentials, kubeconfig string) []s
 		args = append(args, flag("cloud-provider", "external"))
 	}
 	return args
+}
+
+// controllers are all but those that are to be somebody else's work.
+func controllers(c *Config) string {
+	list := "*"
+	if !c.AutoApproveRenewals {
+		list += ",-" + names.CertificateSigningRequestApprovingController
+	}
+	if c.ExternalSigner {
+		list += ",-" + names.CertificateSigningRequestSigningController
+	}
+	return list
 }

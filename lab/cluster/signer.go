@@ -1,0 +1,18 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+)
+
+// CSRSigner is the authority that signs what CertificateSigningRequests ask for: clients with its certificates are let in by the API server,
+// and kubelets with them are believed.
+func (c *Cluster) CSRSigner() (tls.Certificate, error) {
+	path := filepath.Join(c.Dir, "pki", "kube-csr-signer")
+	signer, err := tls.LoadX509KeyPair(path+".crt", path+".key")
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("read the authority that signs certificate requests: %w", err)
+	}
+	return signer, nil
+}

@@ -1,0 +1,120 @@
+package openshift
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+)
+
+// unsigned is a control plane that leaves approving and signing to others.
+var unsigned = clustertest.New(cluster.Options{
+	Profile: cluster.OpenShift, BootLimit: 5 * time.Minute, ExternalSigner: true, NoRenewalApproval: true,
+})
+
+// signing runs a signer on a control plane that has none, and makes certificates good for the time given.
+func signing(t *testing.T, validity Validity) (fixture, *Signer) {
+	t.Helper()
+	c := unsigned.Cluster(t)
+	admin, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := c.CSRSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSigner(authority, clock.RealClock{}, func(string, time.Time) Validity { return validity })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, c.Config, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return fixture{t, c.Config, admin}, s
+}
+
+// approve approves a request as an administrator does.
+func (f fixture) approve(name string) {
+	f.t.Helper()
+	requests := f.admin.CertificatesV1().CertificateSigningRequests()
+	request, err := requests.Get(f.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
+	})
+	if _, err := requests.UpdateApproval(f.t.Context(), name, request, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f fixture) issued(name string) (certificate []byte) {
+	f.t.Helper()
+	f.await("the certificate of "+name, func(ctx context.Context) (bool, error) {
+		request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			certificate = request.Status.Certificate
+		}
+		return len(certificate) > 0, err
+	})
+	return certificate
+}
+
+func TestSigner(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	f, s := signing(t, Validity{NotBefore: noon, NotAfter: noon.Add(time.Hour)})
+	kubelet := pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}
+	client := func(subject pkix.Name, ip string) string {
+		return f.request("system:node:a", certificatesv1.KubeAPIServerClientKubeletSignerName, subject, ip, certificatesv1.UsageClientAuth)
+	}
+	pending, withAddress, serving, renewal := client(kubelet, ""), "", f.serving("a", "10.0.0.8"), client(kubelet, "")
+	t.Run("what is approved is signed for the time that it is told, and the kubelet's usage", func(t *testing.T) {
+		for name, usage := range map[string]x509.ExtKeyUsage{serving: x509.ExtKeyUsageServerAuth, renewal: x509.ExtKeyUsageClientAuth} {
+			f.approve(name)
+			block, _ := pem.Decode(f.issued(name))
+			leaf, err := x509.ParseCertificate(block.Bytes)
+			if err != nil || !leaf.NotBefore.Equal(noon) || !leaf.NotAfter.Equal(noon.Add(time.Hour)) || leaf.Subject.CommonName != kubelet.CommonName ||
+				len(leaf.ExtKeyUsage) != 1 || leaf.ExtKeyUsage[0] != usage {
+				t.Errorf("it is %+v (%v)", leaf, err)
+			}
+		}
+	})
+	t.Run("it remembers what it has signed for whom", func(t *testing.T) {
+		f.await("both", func(context.Context) (bool, error) { return len(s.Signed()) == 2, nil })
+		for _, signed := range s.Signed() {
+			if signed.User != kubelet.CommonName || signed.Requester != "system:node:a" || signed.Leaf == nil {
+				t.Errorf("it remembers %+v", signed)
+			}
+		}
+	})
+	t.Run("a renewal that nobody has approved waits, and so does what its signer does not give", func(t *testing.T) {
+		withAddress = f.request("system:node:b", certificatesv1.KubeAPIServerClientSignerName, kubelet, "10.0.0.8", certificatesv1.UsageServerAuth)
+		f.approve(withAddress)
+		last := client(kubelet, "")
+		f.approve(last)
+		f.issued(last) // what came before it was seen before it
+		for _, name := range []string{pending, withAddress} {
+			request, err := f.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || len(request.Status.Certificate) > 0 || name == pending && len(request.Status.Conditions) > 0 {
+				t.Errorf("%s: %+v (%v)", name, request, err)
+			}
+		}
+	})
+}

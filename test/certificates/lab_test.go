@@ -1,0 +1,181 @@
+// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and of agents, with the
+// real certificate managers of client-go and the real control plane, of which nobody but the operator approves anything for Windows nodes. It
+// waits more than it works.
+package certificates
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// shared is a control plane that neither approves nor signs anything by itself.
+var shared = clustertest.New(cluster.Options{
+	Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", ExternalSigner: true, NoRenewalApproval: true,
+})
+
+func TestMain(m *testing.M) {
+	logTo(os.Getenv("OPERATOR_LOG"))
+	code := shared.Main(m)
+	if dir, _ := madePayload(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
+func logTo(path string) {
+	if path == "" {
+		ctrl.SetLogger(logr.Discard())
+		return
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
+}
+
+// madePayload is made once for all tests.
+var madePayload = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "wmco-test-payload-")
+	if err != nil {
+		return "", err
+	}
+	_, err = payload.Generate(dir, "", "1.0.0-lab", payload.Options{SizePercent: 5})
+	return dir, err
+})
+
+// limit is how long a test waits for what takes some seconds, on a busy machine.
+const limit = 90 * time.Second
+
+// lab is a rig with its signer and its test.
+type lab struct {
+	*testing.T
+	*rig.Rig
+	signer *openshift.Signer
+}
+
+// begin boots a lab in which certificates are good for the time that the function says, with hosts that are listed and an operator that is
+// installed and does not run.
+func begin(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
+	t.Helper()
+	c := shared.Cluster(t)
+	dir, err := madePayload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rig.New(t.Context(), rig.Options{Cluster: c, Hosts: rig.Hosts(hosts), PayloadDir: dir, Log: ctrl.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lab{T: t, Rig: r}
+	l.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	authority, err := c.CSRSigner()
+	l.must(err)
+	l.signer = openshift.NewSigner(authority, clock.RealClock{}, validity)
+	signing, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- l.signer.Run(signing, c.Config, slog.New(logr.ToSlogHandler(ctrl.Log))) }()
+	l.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = r.InstallOperator(t.Context(), "")
+	l.must(err)
+	l.must(r.CreateKey(t.Context()))
+	l.must(r.ListHosts(t.Context()))
+	return l
+}
+
+// operate starts an operator.
+func (l lab) operate() *rig.Operator {
+	l.Helper()
+	o, err := l.RunOperator()
+	l.must(err)
+	return o
+}
+
+// must ends the test when something that is not its subject fails.
+func (l lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// within runs a wait that must end in time.
+func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	l.must(wait(ctx))
+}
+
+// eventually waits until the condition holds, which has no object to watch.
+func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		for !holds() {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("wait for %s: %w; signed were:\n%s", what, ctx.Err(), l.history())
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		return nil
+	})
+}
+
+// history are the certificates that were signed, a line each.
+func (l lab) history() string {
+	var b strings.Builder
+	for _, c := range l.signer.Signed() {
+		fmt.Fprintf(&b, "%s %s for %s, asked by %s: %s to %s\n", c.At.Format("15:04:05.000"), c.SignerName, c.User, c.Requester,
+			c.Leaf.NotBefore.Format("15:04:05"), c.Leaf.NotAfter.Format("15:04:05"))
+	}
+	return b.String()
+}
+
+// told waits until an event says so.
+func (l lab) told(reason, text string) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitFor(ctx, "event "+reason, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list eventsv1.EventList
+			if err := reader.List(ctx, &list); err != nil {
+				return false, err
+			}
+			for _, e := range list.Items {
+				if e.Reason == reason && strings.Contains(e.Note, text) {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
+	})
+}

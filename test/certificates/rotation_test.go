@@ -1,0 +1,295 @@
+package certificates
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+const (
+	halfAnHour = 30 * time.Minute
+	// brief is the life of certificates that are to be over before their host is back.
+	brief = 75 * time.Second
+	// away is the host that is off for longer than that.
+	away = "instance-3"
+)
+
+const kubeletPKI = `C:\var\lib\kubelet\pki`
+
+// holding is a certificate that a host has, and renews or is given another of.
+type holding struct{ name, user, signer, link string }
+
+// holdings are those of a host.
+func holdings(h *rig.Host) []holding {
+	node := "system:node:" + h.NodeName()
+	list := []holding{
+		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName, kubeletPKI + `\kubelet-client-current.pem`},
+		{"the kubelet's serving certificate", node, certificatesv1.KubeletServingSignerName, kubeletPKI + `\kubelet-server-current.pem`},
+	}
+	for _, line := range nodespec.IdentityTable() {
+		if line.Service == nodespec.ServiceAgent {
+			identity := nodespec.Identity{Name: line.Service, Directory: line.Directory}
+			list = append(list, holding{
+				"the agent's certificate", v1alpha1.AgentUserPrefix + h.NodeName(), certificatesv1.KubeAPIServerClientSignerName,
+				identity.Path(nodespec.CurrentCertificate),
+			})
+		}
+	}
+	return list
+}
+
+// agentsLife is that of the certificates of agents, which the operator renews at 70 to 85 percent of it: not before it is killed, also on a busy
+// machine, for the next operator would take over the renewal that it had begun, and renew again.
+const agentsLife = 5 * time.Minute
+
+// nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go renews at 70 to 90 percent of
+// their life, so that some are renewed at once, and again until their nodes are Ready. Those of agents are due later, and those of the host that
+// will be away are good for a short time.
+func nearlyOver(user string, now time.Time) openshift.Validity {
+	switch {
+	case strings.HasPrefix(user, "system:ovn-node:"):
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // they are not the subject
+	case strings.HasSuffix(user, ":"+away):
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(brief)}
+	case strings.HasPrefix(user, v1alpha1.AgentUserPrefix):
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(agentsLife)}
+	}
+	began := now.Add(-25 * time.Minute)
+	return openshift.Validity{NotBefore: began, NotAfter: began.Add(halfAnHour)}
+}
+
+func whole(_ string, now time.Time) openshift.Validity {
+	return openshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
+}
+
+// Two nodes serve while all their certificates come to be renewed and there is no operator; another operator finds their requests and approves
+// them. Nothing else in this cluster would: the controller manager's approver is off. Meanwhile a third host was off for longer than its
+// certificates are good for, and so was the operator: both come back, and so does the node. R-131, R-134
+func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
+	l := begin(t, 3, nearlyOver)
+	first := l.operate()
+	l.within(limit, func(ctx context.Context) error { return l.WaitReady(ctx) })
+	staying := []*rig.Host{l.Host("instance-1"), l.Host("instance-2")}
+	var witnesses []*witness
+	for _, h := range staying {
+		witnesses = append(witnesses, l.watch(h))
+	}
+	availability, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{Except: []string{away}})
+	l.must(err)
+	l.Cleanup(availability.Stop)
+	lost := l.Host(away)
+	uid := l.nodeOf(lost).UID
+
+	l.awaitAgents(staying)
+	first.Kill()
+	lost.Machine().PowerOff()
+	mark := time.Now()
+	l.checkNoneBegan(staying)
+	l.signer.SetValidity(whole)
+	journals := map[*rig.Host]int{}
+	for _, h := range staying {
+		journals[h] = len(h.Machine().Journal().Entries(nil))
+	}
+
+	l.awaitRequests(staying)
+	l.awaitExpiry(lost)
+	l.operate()
+	l.must(lost.Machine().Boot(l.Context()))
+
+	for _, h := range staying {
+		for _, held := range holdings(h) {
+			l.eventually(agentsLife, held.name+" of "+h.Options.Name+" to be renewed", func() bool {
+				renewed := l.renewals(mark, held)
+				got := inUse(h, held.link)
+				return len(renewed) > 0 && got != nil && got.Equal(renewed[0].Leaf)
+			})
+		}
+	}
+	l.within(4*time.Minute, func(ctx context.Context) error {
+		return l.WaitFor(ctx, "the node of "+away+" to be Ready again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			node := &corev1.Node{}
+			err := reader.Get(ctx, client.ObjectKey{Name: lost.NodeName()}, node)
+			return err == nil && isReady(node) && isGood(lost, holdings(lost)[0]), err
+		})
+	})
+	l.within(limit, func(ctx context.Context) error { return l.WaitReady(ctx) })
+
+	for i, h := range staying {
+		l.checkRenewedOnce(h, mark)
+		l.checkUndisturbed(h, journals[h])
+		l.checkServed(h, witnesses[i])
+	}
+	l.checkAlwaysReady(availability)
+	l.checkBack(lost, uid)
+}
+
+// awaitAgents waits until the agents have their certificates.
+func (l lab) awaitAgents(hosts []*rig.Host) {
+	l.Helper()
+	for _, h := range hosts {
+		held := holdings(h)[2]
+		l.eventually(limit, held.name+" of "+h.Options.Name, func() bool { return isGood(h, held) })
+	}
+}
+
+// checkNoneBegan checks that no agent's certificate was due before the operator was killed: what comes after would not be what is tested.
+func (l lab) checkNoneBegan(hosts []*rig.Host) {
+	l.Helper()
+	for _, h := range hosts {
+		leaf := inUse(h, holdings(h)[2].link)
+		if age := time.Since(leaf.NotBefore); age > agentsLife*7/10 {
+			l.Fatalf("the agent's certificate of %s was due before the nodes were Ready, which took %s; the machine is too busy", h.Options.Name, age)
+		}
+	}
+}
+
+// awaitRequests waits until a kubelet asks for a renewal, which nobody approves.
+func (l lab) awaitRequests(hosts []*rig.Host) {
+	l.Helper()
+	l.within(150*time.Second, func(ctx context.Context) error {
+		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list certificatesv1.CertificateSigningRequestList
+			if err := reader.List(ctx, &list); err != nil {
+				return false, err
+			}
+			return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
+				return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
+					kubelets := holdings(h)[:2]
+					return slices.ContainsFunc(kubelets, func(held holding) bool {
+						return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
+					})
+				})
+			}), nil
+		})
+	})
+}
+
+// awaitExpiry waits until no certificate of a host is good any more.
+func (l lab) awaitExpiry(h *rig.Host) {
+	l.Helper()
+	l.eventually(brief+limit, "the certificates of "+h.Options.Name+" to expire", func() bool {
+		return !slices.ContainsFunc(holdings(h), func(held holding) bool { return isGood(h, held) })
+	})
+}
+
+// isGood tells whether a certificate on a host has not expired.
+func isGood(h *rig.Host, held holding) bool {
+	got := inUse(h, held.link)
+	return got != nil && time.Now().Before(got.NotAfter)
+}
+
+// renewals are the certificates in a host's hands that began since: those before began long before they were signed.
+func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
+	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
+		return c.User != held.user || c.SignerName != held.signer || c.Leaf.NotBefore.Before(since.Truncate(time.Second))
+	})
+}
+
+// checkRenewedOnce checks that each certificate was renewed once, by whom it should be, and that the status has the agent's.
+func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
+	l.Helper()
+	for _, held := range holdings(h) {
+		renewed := l.renewals(since, held)
+		if len(renewed) != 1 {
+			l.Errorf("%s of %s was renewed %d times:\n%s", held.name, h.Options.Name, len(renewed), l.history())
+			continue
+		}
+		requester := held.user
+		if held.signer == certificatesv1.KubeAPIServerClientSignerName { // what came over SSH
+			requester = "system:serviceaccount:" + l.Namespace() + ":windows-machine-config-operator"
+		}
+		if renewed[0].Requester != requester {
+			l.Errorf("%s of %s was asked for by %s", held.name, h.Options.Name, renewed[0].Requester)
+		}
+	}
+	instance, err := l.Instance(l.Context(), h.Options.Name)
+	l.must(err)
+	agents := inUse(h, holdings(h)[2].link)
+	if !slices.ContainsFunc(instance.Status.Certificates, func(c v1alpha1.CertificateStatus) bool {
+		return c.Name == nodespec.ServiceAgent && c.NotAfter.Time.Equal(agents.NotAfter)
+	}) {
+		l.Errorf("the status of %s tells of %+v, and the agent's certificate is good until %s", instance.Name, instance.Status.Certificates, agents.NotAfter)
+	}
+}
+
+// checkUndisturbed checks that one connection was made to the host, for the agent's certificate alone, and that no service was touched.
+func (l lab) checkUndisturbed(h *rig.Host, since int) {
+	l.Helper()
+	logins := 0
+	var verbs []string
+	for _, entry := range h.Machine().Journal().Entries(nil)[since:] {
+		switch entry.Kind {
+		case winhost.KindLogin:
+			logins++
+		case winhost.KindCommand:
+			if words := strings.Fields(entry.Detail); len(words) > 1 {
+				verbs = append(verbs, words[1])
+			}
+		case fake.KindService, fake.KindReboot, fake.KindPower:
+			l.Errorf("%s: %s %s", h.Options.Name, entry.Kind, entry.Detail)
+		}
+	}
+	if logins != 1 || !slices.Equal(verbs, []string{"facts", "renew", "renew"}) {
+		l.Errorf("%s: %d connections, and asked for was %q", h.Options.Name, logins, verbs)
+	}
+}
+
+// checkServed checks that the kubelet served with a good certificate all the time, and with another at the end.
+func (l lab) checkServed(h *rig.Host, w *witness) {
+	l.Helper()
+	failures, certificates := w.end()
+	if len(failures) > 0 || certificates < 2 {
+		l.Errorf("%s served with %d certificates; at times it did not:\n%s", h.Options.Name, certificates, strings.Join(failures, "\n"))
+	}
+}
+
+// checkAlwaysReady checks that the nodes that were to stay were Ready all the time.
+func (l lab) checkAlwaysReady(availability *rig.Availability) {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		report, err := availability.Report(ctx)
+		if err == nil && report.MaxUnavailable > 0 {
+			l.Errorf("%d nodes were not available at a time:\n%s", report.MaxUnavailable, strings.Join(report.Timeline, "\n"))
+		}
+		return err
+	})
+}
+
+// checkBack checks that a host that was away is the same node as before, and that it was said why it was not.
+func (l lab) checkBack(h *rig.Host, uid types.UID) {
+	l.Helper()
+	if node := l.nodeOf(h); node.UID != uid {
+		l.Errorf("the node of %s was made anew", h.Options.Name)
+	}
+	l.told(v1alpha1.ReasonCertificateExpired, "was valid until")
+	for _, held := range holdings(h) {
+		l.eventually(limit, held.name+" of "+h.Options.Name, func() bool { return isGood(h, held) })
+	}
+}
+
+func (l lab) nodeOf(h *rig.Host) *corev1.Node {
+	l.Helper()
+	node := &corev1.Node{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: h.NodeName()}, node))
+	return node
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}

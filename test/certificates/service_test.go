@@ -1,0 +1,127 @@
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// kubeletPort is where the API server reaches a kubelet.
+const kubeletPort = "10250"
+
+// glance is how often a watched node is looked at.
+const glance = 500 * time.Millisecond
+
+// witness looks at a node all the time, as the API server does: is the kubelet's certificate good, and is the kubelet alive?
+type witness struct {
+	lab  lab
+	host *rig.Host
+	stop func()
+
+	mu       sync.Mutex
+	failures []string
+	serials  map[string]bool // of the serving certificates that were seen
+}
+
+// watch begins to look at a node whose kubelet serves already.
+func (l lab) watch(h *rig.Host) *witness {
+	l.Helper()
+	w := &witness{lab: l, host: h, serials: map[string]bool{}}
+	l.eventually(limit, "the kubelet of "+h.Options.Name+" to serve", func() bool { return w.look(l.Context()) == nil })
+	ctx, cancel := context.WithCancel(l.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			if err := w.look(ctx); err != nil && ctx.Err() == nil {
+				w.mu.Lock()
+				w.failures = append(w.failures, time.Now().Format("15:04:05.000")+" "+err.Error())
+				w.mu.Unlock()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(glance):
+			}
+		}
+	})
+	w.stop = func() { cancel(); group.Wait() }
+	l.Cleanup(w.stop)
+	return w
+}
+
+// look is one look.
+func (w *witness) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	leaf, err := w.serving(ctx)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.serials[leaf.SerialNumber.String()] = true
+	w.mu.Unlock()
+	lease := &coordinationv1.Lease{}
+	if err := w.lab.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: w.host.NodeName()}, lease); err != nil {
+		return err
+	}
+	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+		return errors.New("its lease was never renewed")
+	}
+	if age := time.Since(lease.Spec.RenewTime.Time); age > time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second {
+		return fmt.Errorf("its lease was not renewed for %s", age)
+	}
+	return nil
+}
+
+// serving is the kubelet's serving certificate, verified as the API server does.
+func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
+	authority, err := w.lab.Cluster().CSRSigner()
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.Leaf)
+	raw, err := w.lab.Network().DialContext(ctx, "tcp", net.JoinHostPort(w.host.Options.Address, kubeletPort))
+	if err != nil {
+		return nil, err
+	}
+	connection := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: w.host.Options.Address, MinVersion: tls.VersionTLS12})
+	defer func() { _ = connection.Close() }() // nothing was sent
+	if err := connection.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	return connection.ConnectionState().PeerCertificates[0], nil
+}
+
+// end ends the watch, and tells what it has found.
+func (w *witness) end() (failures []string, certificates int) {
+	w.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failures, len(w.serials)
+}
+
+// inUse is the certificate behind a link on the host; nil when there is none.
+func inUse(h *rig.Host, link string) *x509.Certificate {
+	data, err := h.Machine().Drive().ReadFile(link)
+	if err != nil {
+		return nil
+	}
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if leaf, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
+			return leaf
+		}
+	}
+	return nil
+}
