@@ -2,66 +2,24 @@ package test
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/canary"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
-
-// secrets are values that nobody may see, by what they are.
-type secrets map[string][]string
-
-// shortest is the length in characters from which a part of a key is no chance.
-const shortest = 32
-
-// add enters a private key in PEM form: its lines but the first, which is the same for all keys of a kind, and the whole as a Secret
-// holds it.
-func (s secrets) add(what string, key []byte) {
-	first := true
-	for line := range strings.Lines(string(key)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "-----") || len(line) < shortest {
-			continue
-		}
-		if !first {
-			s[what] = append(s[what], line)
-		}
-		first = false
-	}
-	encoded := base64.StdEncoding.EncodeToString(key)
-	s[what] = append(s[what], encoded[len(encoded)/2:][:shortest])
-}
-
-// expectNone checks that a text holds no secret.
-func (s secrets) expectNone(t *testing.T, where string, text []byte) {
-	t.Helper()
-	for what, values := range s {
-		if slices.ContainsFunc(values, func(value string) bool { return bytes.Contains(text, []byte(value)) }) {
-			t.Errorf("%s holds %s", where, what)
-		}
-	}
-}
 
 // logbook takes a log that is written from everywhere.
 type logbook struct {
@@ -107,19 +65,19 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	mend()
 	ready(t, r, "instance-3")
 
-	kept := secrets{}
-	kept.add("the SSH private key", r.PrivateKey())
-	kept.add("a damaged SSH private key", damaged)
+	kept := canary.Secrets{}
+	kept.AddKey("the SSH private key", r.PrivateKey())
+	kept.AddKey("a damaged SSH private key", damaged)
 	for _, name := range []string{"instance-1", "instance-3"} {
-		kept.addKubeletKeys(t, r.Host(name))
+		addKubeletKeys(t, kept, r.Host(name))
 	}
 	look := func(t *testing.T) {
-		kept.expectNone(t, "the operator's log", log.all())
-		kept.expectNoneInCluster(t, r)
+		expectNone(t, kept, "the operator's log", log.all())
+		expectNoneInCluster(t, kept, r)
 		for _, h := range r.Hosts() {
-			kept.expectNoneOnHost(t, h)
+			expectNoneOnHost(t, kept, h)
 		}
-		kept.expectNoneInFolder(t, filepath.Join(r.Dir(), "operator-cache"))
+		expectNoneInFolder(t, kept, filepath.Join(r.Dir(), "operator-cache"))
 	}
 	t.Run("while nodes run and hosts fail", look)
 	list(t, r, "instance-2", "instance-3")
@@ -143,8 +101,16 @@ func damagedKey(key []byte) []byte {
 	return []byte(strings.ReplaceAll(strings.ReplaceAll(text, "-----A", "-----"), "OPENSSH", "RSA"))
 }
 
+// expectNone checks that a text holds no secret.
+func expectNone(t *testing.T, kept canary.Secrets, where string, text []byte) {
+	t.Helper()
+	for _, what := range kept.In(text) {
+		t.Errorf("%s holds %s", where, what)
+	}
+}
+
 // addKubeletKeys enters the keys that were made on a host.
-func (s secrets) addKubeletKeys(t *testing.T, h *rig.Host) {
+func addKubeletKeys(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	entries, err := h.Machine().Drive().ReadDir(pki)
 	must(t, err)
@@ -154,39 +120,25 @@ func (s secrets) addKubeletKeys(t *testing.T, h *rig.Host) {
 		}
 		data, err := h.Machine().Drive().ReadFile(entry.Path)
 		must(t, err)
-		if _, key, found := bytes.Cut(data, []byte("-----BEGIN EC PRIVATE KEY")); found {
-			s.add("the key in "+entry.Name+" of "+h.Options.Name, append([]byte("-----BEGIN EC PRIVATE KEY"), key...))
+		if bytes.Contains(data, []byte("-----BEGIN EC PRIVATE KEY")) {
+			must(t, kept.AddPair("the key in "+entry.Name+" of "+h.Options.Name, data))
 		}
 	}
 }
 
 // expectNoneInCluster looks at every object of the API and at the audit log.
-func (s secrets) expectNoneInCluster(t *testing.T, r *rig.Rig) {
+func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 	t.Helper()
-	config := rest.CopyConfig(r.Config)
-	config.WarningHandler = rest.NoWarnings{} // of kinds that are going out of use
-	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
+	objects, err := kept.InCluster(t.Context(), r.Config)
 	must(t, err)
-	client := dynamic.NewForConfigOrDie(config)
 	seen := map[string]int{}
-	for _, group := range kinds {
-		for _, kind := range group.APIResources {
-			if !slices.Contains(kind.Verbs, "list") {
-				continue
-			}
-			version, err := schema.ParseGroupVersion(group.GroupVersion)
-			must(t, err)
-			objects, err := client.Resource(version.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
-			must(t, err)
-			for _, object := range objects.Items {
-				if object.GetKind() == "Secret" && object.GetName() == "cloud-private-key" {
-					continue // where the key belongs
-				}
-				text, err := json.Marshal(object.Object)
-				must(t, err)
-				seen[object.GetKind()]++
-				s.expectNone(t, fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()), text)
-			}
+	for _, object := range objects {
+		if object.Kind == "Secret" && object.Name == "cloud-private-key" {
+			continue // where the key belongs
+		}
+		seen[object.Kind]++
+		for _, what := range object.Holds {
+			t.Errorf("%s %s/%s holds %s", object.Kind, object.Namespace, object.Name, what)
 		}
 	}
 	for _, kind := range []string{"Node", "WindowsInstance", "CertificateSigningRequest", "Event", "ConfigMap"} {
@@ -196,11 +148,11 @@ func (s secrets) expectNoneInCluster(t *testing.T, r *rig.Rig) {
 	}
 	audit, err := os.ReadFile(r.Cluster().AuditLog)
 	must(t, err)
-	s.expectNone(t, "the audit log", audit)
+	expectNone(t, kept, "the audit log", audit)
 }
 
 // expectNoneOnHost looks at every file that not only administrators may read, at the agent's own files, and at all command lines.
-func (s secrets) expectNoneOnHost(t *testing.T, h *rig.Host) {
+func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files
 	for path, file := range files {
@@ -209,10 +161,10 @@ func (s secrets) expectNoneOnHost(t *testing.T, h *rig.Host) {
 		}
 		content, err := h.Machine().Drive().ReadFile(path)
 		must(t, err)
-		s.expectNone(t, path+" of "+h.Options.Name, content)
+		expectNone(t, kept, path+" of "+h.Options.Name, content)
 	}
 	for _, entry := range h.Machine().Journal().Entries(nil) {
-		s.expectNone(t, "a command line or message of "+h.Options.Name, []byte(entry.Detail))
+		expectNone(t, kept, "a command line or message of "+h.Options.Name, []byte(entry.Detail))
 	}
 }
 
@@ -230,14 +182,14 @@ func private(path string, access func(string) host.Access) bool {
 	}
 }
 
-func (s secrets) expectNoneInFolder(t *testing.T, folder string) {
+func expectNoneInFolder(t *testing.T, kept canary.Secrets, folder string) {
 	t.Helper()
 	must(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		s.expectNone(t, path, data)
+		expectNone(t, kept, path, data)
 		return err
 	}))
 }

@@ -103,18 +103,6 @@ func TestDeployment(t *testing.T) {
 			t.Errorf("the taint of control-plane nodes is not tolerated: %v", pod.Tolerations)
 		}
 	})
-	t.Run("it can do no more than it must", func(t *testing.T) {
-		security := container.SecurityContext
-		if !*pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-			t.Errorf("the pod's security context is %v", pod.SecurityContext)
-		}
-		if *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-			t.Errorf("the container's security context is %v", security)
-		}
-		if pod.HostNetwork {
-			t.Error("it uses the host's network")
-		}
-	})
 	t.Run("it is told its own namespace", func(t *testing.T) {
 		i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
 		if i < 0 || container.Env[i].ValueFrom.FieldRef.FieldPath != "metadata.namespace" {

@@ -101,6 +101,7 @@ type Rig struct {
 	cloud      *cloud
 	programs   fake.ProgramTable
 	contents   *fake.ContentStore
+	spoken     sync.Map // *fake.Machine to words, of hostile hosts
 
 	running context.Context
 	stop    context.CancelCauseFunc

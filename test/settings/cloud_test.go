@@ -18,10 +18,10 @@ import (
 const metadataRoute = "169.254.169.254/32"
 
 // onCloud boots a lab with a Machine and listed hosts on a cloud.
-func onCloud(t *testing.T, platform string, options rig.Options) (l lab, machine *rig.Host) {
+func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (l lab, machine *rig.Host) {
 	t.Helper()
 	options.MachineAPI, options.LinuxNodes = true, 1
-	r, err := begin(t.Context(), controlPlanes[platform].Cluster(t), options)
+	r, err := begin(t.Context(), controlPlanes[platform].Cluster(t), options, prepare...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func (l lab) leavesAlone() {
 			return i != nil && i.Status.Summary == v1alpha1.ReasonCloudNameUnknown
 		})
 	})
-	// The agent that has asked lies in its folder.
-	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\k: added`, `folder C:\k\wicd: added`}) {
+	// The agent that has asked lies in its folder, and where it has landed.
+	if got := changes(before, look(h)); !slices.Equal(got, []string{`folder C:\ProgramData\ssh\wicd: added`, `folder C:\k: added`, `folder C:\k\wicd: added`}) {
 		l.Errorf("the host was changed: %s", got)
 	}
 }

@@ -115,8 +115,9 @@ func shared(t *testing.T) lab {
 	return l
 }
 
-// begin boots a lab with hosts, on a control plane, with an operator that has made all of them Ready.
-func begin(ctx context.Context, c *cluster.Cluster, options rig.Options) (*rig.Rig, error) {
+// begin boots a lab with hosts, on a control plane, with an operator that has made all of them Ready. What is to be so before the operator
+// runs is prepared.
+func begin(ctx context.Context, c *cluster.Cluster, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig, error) {
 	dir, err := madePayload()
 	if err != nil {
 		return nil, err
@@ -131,6 +132,14 @@ func begin(ctx context.Context, c *cluster.Cluster, options rig.Options) (*rig.R
 	for _, step := range []func() error{
 		func() error { _, err := r.InstallOperator(ctx, ""); return err },
 		func() error { return r.CreateKey(ctx) },
+		func() error {
+			for _, each := range prepare {
+				if err := each(ctx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		func() error { _, err := r.RunOperator(); return err },
 		func() error { return r.ListHosts(ctx) },
 		func() error { return r.WaitReady(ctx) },

@@ -1,0 +1,68 @@
+package rig
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// words are what somebody who controls a host puts in place of each line of its agent.
+type words func(line []byte) []byte
+
+// Speak makes a host hostile: each line that its agent would answer over SSH is handed to change, without its end, and what that returns is
+// answered in its place, to the byte. It is so until honest is called. Of one host the last call counts.
+func (r *Rig) Speak(h *Host, change func(line []byte) []byte) (honest func()) {
+	machine := h.Machine()
+	r.spoken.Store(machine, words(change))
+	return func() { r.spoken.Delete(machine) }
+}
+
+// Lie is Speak for one who keeps to the agent's language: lie changes the facts that the host tells.
+func (r *Rig) Lie(h *Host, lie func(facts *plan.Facts)) (honest func()) {
+	return r.Speak(h, func(text []byte) []byte {
+		line, ok := verb.Decode(text)
+		if ok && line.Result != nil && line.Result.Facts != nil {
+			lie(line.Result.Facts)
+			if changed, err := line.Encode(); err == nil {
+				text = changed
+			}
+		}
+		return append(text, '\n')
+	})
+}
+
+// mouth is where an agent writes its answer.
+func (r *Rig) mouth(p *fake.Process) io.Writer {
+	if p.Service != "" {
+		return p.Stdout // nobody reads it
+	}
+	return &mouth{rig: r, process: p}
+}
+
+type mouth struct {
+	rig     *Rig
+	process *fake.Process
+	line    []byte // that is not complete yet
+}
+
+// Write implements io.Writer.
+func (m *mouth) Write(data []byte) (int, error) {
+	said, _ := m.rig.spoken.Load(m.process.Machine)
+	change, hostile := said.(words)
+	if !hostile {
+		return m.process.Stdout.Write(data)
+	}
+	m.line = append(m.line, data...)
+	for {
+		line, rest, complete := bytes.Cut(m.line, []byte("\n"))
+		if !complete {
+			return len(data), nil
+		}
+		m.line = rest
+		// Who controls the host does not care whether anybody listens.
+		_, _ = m.process.Stdout.Write(change(bytes.Clone(line)))
+	}
+}

@@ -1,0 +1,117 @@
+package security
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/verb"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// largestStatus is how much of the API server an instance may take, in bytes, whatever its host says.
+const largestStatus = 64 << 10
+
+// babble is what hosts in wrong hands say in place of each line of their agent, and the reason that the operator gives.
+var babble = map[string]struct {
+	words  func(line []byte) []byte
+	reason string
+}{
+	"garbage":       {always("\x1b[2J\x00\xff\xfe]]>{{{\r\n"), "AgentDidNotStart"},
+	"endless":       {func([]byte) []byte { return bytes.Repeat([]byte("A"), 9<<20) }, "AgentStopped"},
+	"deep":          {always(`{"wicd":"v1","type":"result","result":` + strings.Repeat(`{"facts":`, 1<<17) + "\n"), "AgentDidNotStart"},
+	"huge":          {func([]byte) []byte { return answer(manyFacts()) }, "AgentStopped"},
+	"loud":          {func([]byte) []byte { return loudFailure() }, "AgentError"},
+	"path-climber":  {facts(func(f *plan.Facts) { f.System.HostName = `..\..\Windows\System32` }), v1alpha1.ReasonHostNameInvalid},
+	"long-name":     {facts(func(f *plan.Facts) { f.System.HostName = strings.Repeat("a", 1<<20) }), v1alpha1.ReasonHostNameInvalid},
+	"no-facts":      {always(`{"wicd":"v1","type":"result","result":{}}` + "\n"), v1alpha1.ReasonStepFailed},
+	"silent":        {always(""), "AgentDidNotStart"},
+	"wrong-version": {always(`{"wicd":"v2","type":"result"}` + "\n"), "AgentDidNotStart"},
+}
+
+func always(words string) func([]byte) []byte {
+	return func([]byte) []byte { return []byte(words) }
+}
+
+// manyFacts are more than any host has.
+func manyFacts() verb.Line {
+	files := map[string]plan.FileFact{}
+	for i := range 100_000 {
+		files[fmt.Sprintf(`C:\%d\..\..\evil`, i)] = plan.FileFact{}
+	}
+	return verb.Line{Type: verb.TypeResult, Result: &verb.Result{Facts: &plan.Facts{Files: files}}}
+}
+
+// loudFailure has a message that would take over a terminal, and fill the API server.
+func loudFailure() []byte {
+	text := "\x1b]0;owned\x07\u202e" + strings.Repeat("<script>", 100_000)
+	return answer(verb.Line{Type: verb.TypeFailure, Failure: &verb.Failure{Reason: verb.Reason(text), Step: text, Message: text}})
+}
+
+func answer(line verb.Line) []byte {
+	encoded, err := line.Encode()
+	if err != nil {
+		panic(err) // the tests' own value
+	}
+	return append(encoded, '\n')
+}
+
+// facts keeps to the agent's language, and changes what it tells.
+func facts(lie func(*plan.Facts)) func(line []byte) []byte {
+	return func(text []byte) []byte {
+		line, ok := verb.Decode(text)
+		if !ok || line.Result == nil || line.Result.Facts == nil {
+			return append(text, '\n')
+		}
+		lie(line.Result.Facts)
+		return answer(line)
+	}
+}
+
+// R-068
+func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
+	hosts := []rig.HostOptions{{Name: "honest"}}
+	for name := range babble {
+		hosts = append(hosts, rig.HostOptions{Name: name})
+	}
+	l := installed(t, rig.Options{Hosts: hosts})
+	for name, host := range babble {
+		l.Speak(l.Host(name), host.words)
+	}
+	l.operate()
+	l.list()
+	l.ready("honest")
+	for name, host := range babble {
+		l.says(name, host.reason)
+		l.isBrief(name)
+	}
+	l.onlySignedFor("honest")
+}
+
+// isBrief checks that what is told of a host is for people, and little.
+func (l lab) isBrief(name string) {
+	l.Helper()
+	instance := l.instance(name)
+	encoded, err := json.Marshal(instance)
+	l.must(err)
+	if len(encoded) > largestStatus {
+		l.Errorf("the instance of host %s has %d bytes", name, len(encoded))
+	}
+	texts := []string{instance.Status.Summary, instance.Status.NextAction}
+	for _, condition := range instance.Status.Conditions {
+		texts = append(texts, condition.Reason, condition.Message)
+	}
+	if host := instance.Status.Host; host != nil {
+		texts = append(texts, host.Name, host.Product, host.Build)
+	}
+	for _, text := range texts {
+		if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+			l.Errorf("of host %s it says %.200q", name, text)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package security attacks the operator end to end, on the real control plane with the rights that deploy/ gives: as a host in wrong hands, as
+// somebody with the certificates of a node, as somebody who may write ConfigMaps. What it tries is told in docs/security.md.
+package security
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/cluster"
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
+
+func TestMain(m *testing.M) {
+	logTo(os.Getenv("OPERATOR_LOG"))
+	code := shared.Main(m)
+	if dir, _ := madePayload(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
+func logTo(path string) {
+	if path == "" {
+		ctrl.SetLogger(logr.Discard())
+		return
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
+}
+
+// madePayload is made once for all tests. The attacks do not need large files.
+var madePayload = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "wmco-test-payload-")
+	if err != nil {
+		return "", err
+	}
+	_, err = payload.Generate(dir, "", "1.0.0-lab", payload.Options{SizePercent: 5})
+	return dir, err
+})
+
+// limit is how long a test waits for what takes some seconds, on a busy machine.
+const limit = time.Minute
+
+type reader = client.Reader
+
+// lab is a rig with its test.
+type lab struct {
+	*testing.T
+	*rig.Rig
+}
+
+// part is a part of a test, in the same lab.
+func (l lab) part(name string, run func(lab)) {
+	l.Helper()
+	l.Run(name, func(t *testing.T) { run(lab{t, l.Rig}) })
+}
+
+// installed boots a lab with the operator installed, which does not run yet.
+func installed(t *testing.T, options rig.Options) lab {
+	t.Helper()
+	options.Cluster = shared.Cluster(t)
+	dir, err := madePayload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.PayloadDir, options.Log = dir, ctrl.Log
+	r, err := rig.New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Errorf("close the lab: %v", err)
+		}
+	})
+	l := lab{t, r}
+	_, err = r.InstallOperator(t.Context(), "")
+	l.must(err)
+	l.must(r.CreateKey(t.Context()))
+	return l
+}
+
+// operate starts the operator.
+func (l lab) operate(adjust ...func(*operator.Config)) *rig.Operator {
+	l.Helper()
+	o, err := l.RunOperator(adjust...)
+	l.must(err)
+	return o
+}
+
+// list writes hosts into windows-instances, all when none is named.
+func (l lab) list(names ...string) {
+	l.Helper()
+	l.must(l.ListHosts(l.Context(), names...))
+}
+
+// ready waits until hosts are Ready.
+func (l lab) ready(names ...string) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	l.must(l.WaitReady(ctx, names...))
+}
+
+// cleanupContext is for what is done after the test's own context has ended.
+func (l lab) cleanupContext() context.Context { return context.WithoutCancel(l.Context()) }
+
+// must ends the test when something that is not its subject fails.
+func (l lab) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader reader) (bool, error)) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	l.must(l.WaitFor(ctx, what, watched, condition))
+}
+
+// says waits until a condition of the host's instance is not True for one of the reasons, and returns the condition.
+func (l lab) says(name string, reasons ...string) metav1.Condition {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	defer cancel()
+	var found metav1.Condition
+	l.must(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
+		if instance == nil {
+			return false
+		}
+		i := slices.IndexFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Status != metav1.ConditionTrue && slices.Contains(reasons, c.Reason)
+		})
+		if i >= 0 {
+			found = instance.Status.Conditions[i]
+		}
+		return i >= 0
+	}))
+	return found
+}
+
+// instance is that of a host as it is now.
+func (l lab) instance(name string) *v1alpha1.WindowsInstance {
+	l.Helper()
+	instance, err := l.Instance(l.Context(), name)
+	l.must(err)
+	if instance == nil {
+		l.Fatalf("host %s has no instance", name)
+	}
+	return instance
+}
+
+// node is a Node as it is now.
+func (l lab) node(name string) *corev1.Node {
+	l.Helper()
+	node := &corev1.Node{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Name: name}, node))
+	return node
+}
+
+// eventSeen checks that an event with the reason comes whose note has the text.
+func (l lab) eventSeen(reason, text string) {
+	l.Helper()
+	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{}, func(ctx context.Context, reader reader) (bool, error) {
+		var list eventsv1.EventList
+		err := reader.List(ctx, &list)
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) }), err
+	})
+}

@@ -1,0 +1,90 @@
+package security
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/operator"
+	"github.com/windows-machine-config/wmco/lab/canary"
+)
+
+// logbook takes a log that is written from everywhere.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// everything has an operator log all that there is to be logged, to the book.
+func (b *logbook) everything(c *operator.Config) {
+	const level = 10 // no library goes beyond
+	c.Debug = true
+	c.Logger = funcr.New(func(prefix, arguments string) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.text.WriteString(prefix + " " + arguments + "\n")
+	}, funcr.Options{Verbosity: level})
+}
+
+func (b *logbook) all() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.text.Bytes())
+}
+
+// secrets are the keys that the operator and the nodes have.
+type secrets struct{ canary.Secrets }
+
+func (l lab) keys(hosts ...string) secrets {
+	l.Helper()
+	kept := canary.Secrets{}
+	kept.AddKey("the SSH private key", l.PrivateKey())
+	for _, host := range hosts {
+		for _, service := range []string{nodespec.ServiceKubelet, nodespec.ServiceAgent} {
+			l.must(kept.AddPair("the key of "+service+" on "+host, l.steal(host, service).config.KeyData))
+		}
+	}
+	return secrets{kept}
+}
+
+func (s secrets) expectNone(t testing.TB, where string, text []byte) {
+	t.Helper()
+	if len(text) == 0 {
+		t.Errorf("%s is empty", where)
+	}
+	for _, what := range s.In(text) {
+		t.Errorf("%s holds %s", where, what)
+	}
+}
+
+// expectNoneInCluster looks at every object of the API and at the audit log.
+func (l lab) expectNoneInCluster(s secrets) {
+	l.Helper()
+	objects, err := s.InCluster(l.Context(), l.Config)
+	l.must(err)
+	seen := map[string]int{}
+	for _, object := range objects {
+		seen[object.Kind]++
+		if object.Kind == "Secret" && object.Name == "cloud-private-key" {
+			if len(object.Holds) == 0 {
+				l.Error("where the private key is, it is not found")
+			}
+			continue
+		}
+		for _, what := range object.Holds {
+			l.Errorf("%s %s/%s holds %s", object.Kind, object.Namespace, object.Name, what)
+		}
+	}
+	for _, kind := range []string{"Node", "WindowsInstance", "WindowsNodeReport", "CertificateSigningRequest", "Event", "ConfigMap"} {
+		if seen[kind] == 0 {
+			l.Errorf("no %s was looked at", kind)
+		}
+	}
+	audit, err := os.ReadFile(l.Cluster().AuditLog)
+	l.must(err)
+	s.expectNone(l, "the audit log", audit)
+}

@@ -1,0 +1,128 @@
+package security
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const (
+	linuxNodes      = 50
+	bootstrapper    = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+	operatorAccount = "windows-machine-config-operator"
+)
+
+//
+func TestNothingOfFiftyLinuxNodesIsTouched(t *testing.T) {
+	l := installed(t, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: linuxNodes})
+	l.withLinuxNodes(linuxNodes)
+	pending := l.linuxRequests()
+	l.operate()
+	l.list()
+	l.ready()
+
+	// The Windows nodes renew their serving certificates. What came before these requests was seen before them.
+	for _, h := range l.Hosts() {
+		name := h.Options.Name
+		l.ask(l.as("system:node:"+name, "system:nodes"), "renewal-of-"+name, certificatesv1.KubeletServingSignerName,
+			ofNode(name).serving([]string{name}, h.Options.Address))
+	}
+	for _, h := range l.Hosts() {
+		l.signed("renewal-of-" + h.Options.Name)
+	}
+	l.linuxRequestsAreLeft(pending)
+
+	l.part("the operator has written nothing of a Linux node, and decided on no request of one", func(l lab) {
+		account := audit.ServiceAccount(l.Namespace(), operatorAccount)
+		requests, err := audit.Open(l.Cluster().AuditLog).Next()
+		l.must(err)
+		written := map[string]int{}
+		for _, e := range requests {
+			if e.User.Username != account || !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) {
+				continue
+			}
+			written[e.Object.Resource]++
+			linux := strings.HasPrefix(e.Object.Name, "master-") || pending[e.Object.Name] != ""
+			if (e.Object.Resource == "nodes" || e.Object.Resource == "certificatesigningrequests") && linux {
+				l.Errorf("the operator: %s %s %s", e.Verb, e.Resource(), e.Object.Name)
+			}
+		}
+		if written["nodes"] == 0 || written["certificatesigningrequests"] == 0 {
+			l.Errorf("the audit log tells of no writes that there must be: %v", written)
+		}
+	})
+}
+
+// withLinuxNodes waits for the Linux nodes, and has them go with the test: other tests share the control plane.
+func (l lab) withLinuxNodes(count int) {
+	l.Helper()
+	l.Cleanup(func() {
+		var nodes corev1.NodeList
+		if err := l.Client.List(l.cleanupContext(), &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"}); err != nil {
+			l.Error(err)
+		}
+		for i := range nodes.Items {
+			if err := l.Client.Delete(l.cleanupContext(), &nodes.Items[i]); client.IgnoreNotFound(err) != nil {
+				l.Error(err)
+			}
+		}
+	})
+	l.eventually(fmt.Sprintf("%d Linux nodes", count), &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
+		var nodes corev1.NodeList
+		err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "linux"})
+		return len(nodes.Items) == count, err
+	})
+}
+
+// linuxRequests makes the requests of Linux nodes that join and renew, and some odd ones, and returns their names and resource versions.
+func (l lab) linuxRequests() map[string]string {
+	l.Helper()
+	made := map[string]string{}
+	ask := func(user string, groups []string, name, signer string, s subject) {
+		made[name] = l.ask(l.as(user, groups...), name, signer, s)
+	}
+	nodes, accounts := []string{"system:nodes"}, []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator"}
+	for i := range linuxNodes {
+		linux, address := fmt.Sprintf("master-%d", i), fmt.Sprintf("10.0.0.%d", 10+i)
+		ask("system:node:"+linux, nodes, "serving-of-"+linux, certificatesv1.KubeletServingSignerName, ofNode(linux).serving([]string{linux}, address))
+		ask(bootstrapper, accounts, "first-of-"+linux, certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(linux))
+	}
+	windows := l.Hosts()[0].Options
+	ask(bootstrapper, accounts, "first-in-the-name-of-a-windows-node", certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode(windows.Name))
+	ask(bootstrapper, accounts, "serving-for-a-windows-node", certificatesv1.KubeletServingSignerName,
+		ofNode(windows.Name).serving([]string{windows.Name}, windows.Address))
+	ask("system:node:master-0", nodes, "of-another-signer", "example.com/signer", ofNode("master-0"))
+	ask("system:node:not-there", nodes, "serving-of-nobody", certificatesv1.KubeletServingSignerName, ofNode("not-there").serving([]string{"not-there"}))
+	return made
+}
+
+// linuxRequestsAreLeft checks that nobody has decided on the requests or changed them.
+func (l lab) linuxRequestsAreLeft(made map[string]string) {
+	l.Helper()
+	present := l.requests()
+	for name, version := range made {
+		request, ok := present[name]
+		if !ok || request.ResourceVersion != version || len(request.Status.Conditions) > 0 {
+			l.Errorf("request %s was touched (there: %t): %+v", name, ok, request.Status.Conditions)
+		}
+	}
+}
+
+// signed waits until a request has its certificate.
+func (l lab) signed(name string) {
+	l.Helper()
+	l.eventually("request "+name+" to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader reader) (bool, error) {
+		request := &certificatesv1.CertificateSigningRequest{}
+		err := reader.Get(ctx, client.ObjectKey{Name: name}, request)
+		return err == nil && len(request.Status.Certificate) > 0, client.IgnoreNotFound(err)
+	})
+}

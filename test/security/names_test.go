@@ -1,0 +1,191 @@
+package security
+
+import (
+	"context"
+	"encoding/pem"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+//
+func TestAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
+	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{
+		{Name: "honest"}, {Name: "master-0"}, {Name: "linux-worker"}, {Name: "winworker-x2k4f"}, {Name: "winworker-b8d7n"}, {Name: "impostor"},
+	}})
+	l.withLinuxNodes(1)
+	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker", Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
+	l.machine("winworker-x2k4f") // it is being made, and its addresses are not known yet
+	l.machine("named-by-its-cloud", corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: "winworker-b8d7n"})
+	before := []*corev1.Node{l.node("master-0"), l.node("linux-worker")}
+	l.operate()
+	l.list("honest")
+	l.ready("honest")
+	l.Lie(l.Host("impostor"), func(facts *plan.Facts) { facts.System.HostName = "Honest" })
+	l.list()
+
+	for host, claimed := range map[string]string{
+		"master-0": "master-0", "linux-worker": "linux-worker", "winworker-x2k4f": "winworker-x2k4f", "winworker-b8d7n": "winworker-b8d7n", "impostor": "honest",
+	} {
+		condition := l.says(host, v1alpha1.ReasonNameConflict)
+		if condition.Type != v1alpha1.ConditionJoined || !strings.Contains(condition.Message, claimed) {
+			t.Errorf("of host %s it says %s: %s", host, condition.Type, condition.Message)
+		}
+		if l.instance(host).Status.NodeRef != nil {
+			t.Errorf("the instance of %s holds on to the name %s", host, l.instance(host).Status.NodeRef.Name)
+		}
+	}
+	l.onlySignedFor("honest")
+	for _, linux := range before {
+		now := l.node(linux.Name)
+		if now.Labels[v1alpha1.LabelBYOH] != "" || now.Labels[v1alpha1.LabelWorker] != linux.Labels[v1alpha1.LabelWorker] {
+			t.Errorf("Node %s got the labels %v", linux.Name, now.Labels)
+		}
+		for name := range now.Annotations {
+			if strings.HasPrefix(name, "windowsmachineconfig.openshift.io/") {
+				t.Errorf("Node %s got the annotation %s", linux.Name, name)
+			}
+		}
+	}
+	l.ready("honest")
+}
+
+// The name was free when it was granted.
+func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
+	l := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "linux-worker"}}})
+	// The host asks for something that is not its own at first, and so comes as far as to have the name.
+	honest := l.Lie(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.request(t)))
+	l.operate()
+	l.list()
+	l.says("linux-worker", v1alpha1.ReasonCertificateRefused)
+	if ref := l.instance("linux-worker").Status.NodeRef; ref == nil || !ref.Confirmed {
+		t.Fatalf("the name is not granted: %+v", ref)
+	}
+	l.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "linux-worker", Labels: map[string]string{corev1.LabelOSStable: "linux"}}})
+	uid := l.node("linux-worker").UID
+	honest()
+
+	l.says("linux-worker", v1alpha1.ReasonNameConflict)
+	l.onlySignedFor()
+	node := l.node("linux-worker")
+	if node.UID != uid || node.Annotations[v1alpha1.AnnotationInstance] != "" || node.Labels[v1alpha1.LabelBYOH] != "" {
+		t.Errorf("the Linux node was touched: %v, %v", node.Labels, node.Annotations)
+	}
+}
+
+//
+func TestAHostThatRenamesItselfKeepsItsNode(t *testing.T) {
+	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: rig.Hosts(1)})
+	l.withLinuxNodes(1)
+	l.operate()
+	l.list()
+	l.ready()
+	h := l.Host("instance-1")
+	l.Lie(h, func(facts *plan.Facts) { facts.System.HostName = "MASTER-0" })
+	for _, service := range []string{nodespec.ServiceAgent, nodespec.ServiceKubelet} { // the agent's would start the kubelet's again
+		l.must(h.Machine().Host().Services.Stop(t.Context(), service))
+	}
+	l.silentForAnHour("instance-1")
+
+	l.says("instance-1", v1alpha1.ReasonNameConflict)
+	if ref := l.instance("instance-1").Status.NodeRef; ref == nil || ref.Name != "instance-1" || !ref.Confirmed {
+		t.Errorf("the operator has forgotten whose the node is: %+v", ref)
+	}
+	l.onlySignedFor("instance-1")
+	l.part("which goes with it", func(l lab) {
+		l.must(l.SetInstances(l.Context(), nil))
+		l.eventually("the host to be gone", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
+			err := reader.Get(ctx, client.ObjectKey{Name: "instance-1"}, &corev1.Node{})
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		l.node("master-0")
+	})
+}
+
+// Each host hands out a request for somebody else over its own, pinned connection.
+func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.T) {
+	cases := map[string]subject{
+		"for-a-linux-node":   ofNode("master-0"),
+		"for-an-admin":       {user: "system:admin", groups: []string{"system:masters"}},
+		"for-a-group-more":   {user: "system:node:for-a-group-more", groups: []string{"system:nodes", "system:masters"}},
+		"for-no-group":       {user: "system:node:for-no-group"},
+		"for-a-server":       ofNode("for-a-server").serving([]string{"api-int.lab.example.com"}),
+		"for-its-upper-case": ofNode("FOR-ITS-UPPER-CASE"),
+	}
+	var hosts []rig.HostOptions
+	for name := range cases {
+		hosts = append(hosts, rig.HostOptions{Name: name})
+	}
+	l := installed(t, rig.Options{Hosts: append(hosts, rig.HostOptions{Name: "honest"})})
+	honest := map[string]func(){}
+	for name, s := range cases {
+		honest[name] = l.Lie(l.Host(name), replaceRequest(s.request(t)))
+	}
+	l.operate()
+	l.list()
+	l.ready("honest")
+	for name, s := range cases {
+		condition := l.says(name, v1alpha1.ReasonCertificateRefused)
+		if condition.Type != v1alpha1.ConditionJoined || condition.Message == "" {
+			t.Errorf("of the request for %s it says %s: %s", s.user, condition.Type, condition.Message)
+		}
+	}
+	l.onlySignedFor("honest")
+	l.part("and joins when it asks for its own", func(l lab) {
+		honest["for-a-linux-node"]()
+		l.ready("for-a-linux-node")
+	})
+}
+
+// replaceRequest is the lie of a host that hands out another certificate request for its kubelet than its agent has made.
+func replaceRequest(request []byte) func(*plan.Facts) {
+	return func(facts *plan.Facts) {
+		if block, _ := pem.Decode([]byte(facts.Identity.Request)); block != nil {
+			facts.Identity.Request = string(request)
+		}
+	}
+}
+
+// create makes an object that goes with the test.
+func (l lab) create(object client.Object) {
+	l.Helper()
+	l.must(l.Client.Create(l.Context(), object))
+	l.Cleanup(func() {
+		if err := l.Client.Delete(l.cleanupContext(), object); client.IgnoreNotFound(err) != nil {
+			l.Error(err)
+		}
+	})
+}
+
+// machine makes a Machine with these addresses.
+func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
+	l.Helper()
+	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: name}}
+	l.create(machine)
+	machine.Status.Addresses = addresses
+	l.must(l.Client.Status().Update(l.Context(), machine))
+}
+
+// silentForAnHour reports a node whose kubelet has said nothing for longer than the operator waits, as the node lifecycle controller does.
+func (l lab) silentForAnHour(name string) {
+	l.Helper()
+	node := l.node(name)
+	for i := range node.Status.Conditions {
+		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
+			condition.Status, condition.Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
+			condition.LastTransitionTime.Time = condition.LastTransitionTime.Add(-time.Hour)
+		}
+	}
+	l.must(l.Client.Status().Update(l.Context(), node))
+}

@@ -1,0 +1,118 @@
+package security
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
+	"slices"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// subject is what a certificate request asks for.
+type subject struct {
+	user      string
+	groups    []string
+	names     []string
+	addresses []string
+}
+
+// ofNode is what the kubelet of a node is.
+func ofNode(name string) subject {
+	return subject{user: "system:node:" + name, groups: []string{"system:nodes"}}
+}
+
+func (s subject) serving(names []string, addresses ...string) subject {
+	s.names, s.addresses = names, addresses
+	return s
+}
+
+// request makes a certificate request in PEM form, with a new key.
+func (s subject) request(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: s.user, Organization: s.groups}, DNSNames: s.names}
+	for _, address := range s.addresses {
+		template.IPAddresses = append(template.IPAddresses, net.ParseIP(address))
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// as is a configuration of somebody else. It leaves the authentication out, and nothing behind it.
+func (l lab) as(user string, groups ...string) *rest.Config {
+	config := rest.CopyConfig(l.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return config
+}
+
+// ask makes a CertificateSigningRequest, and returns its resource version.
+func (l lab) ask(who *rest.Config, name, signer string, s subject) string {
+	l.Helper()
+	made, err := l.try(who, name, signer, s)
+	l.must(err)
+	return made.ResourceVersion
+}
+
+// try is ask for what the API server itself may refuse.
+func (l lab) try(who *rest.Config, name, signer string, s subject) (*certificatesv1.CertificateSigningRequest, error) {
+	purpose := certificatesv1.UsageClientAuth
+	if signer == certificatesv1.KubeletServingSignerName {
+		purpose = certificatesv1.UsageServerAuth
+	}
+	clientset, err := kubernetes.NewForConfig(who)
+	l.must(err)
+	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(), &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: s.request(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
+		},
+	}, metav1.CreateOptions{})
+}
+
+// requests are all certificate requests of the cluster, by name.
+func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
+	l.Helper()
+	var list certificatesv1.CertificateSigningRequestList
+	l.must(l.Client.List(l.Context(), &list))
+	requests := map[string]certificatesv1.CertificateSigningRequest{}
+	for _, request := range list.Items {
+		requests[request.Name] = request
+	}
+	return requests
+}
+
+// onlySignedFor checks that nobody asks in the name of the operator for users other than those of these nodes, and that nobody got a
+// certificate for another.
+func (l lab) onlySignedFor(nodes ...string) {
+	l.Helper()
+	var users []string
+	for _, node := range nodes {
+		users = append(users, "system:node:"+node, "system:ovn-node:"+node, "windowsmachineconfig.openshift.io:agent:"+node)
+	}
+	for name, request := range l.requests() {
+		block, _ := pem.Decode(request.Spec.Request)
+		if block == nil {
+			l.Fatalf("request %s is not in PEM form", name)
+		}
+		asked, err := x509.ParseCertificateRequest(block.Bytes)
+		l.must(err)
+		if user := asked.Subject.CommonName; !slices.Contains(users, user) {
+			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user, len(request.Status.Certificate), request.Status.Conditions)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package security
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// thief is somebody who has taken the key and the certificate of a node's service from its host.
+type thief struct {
+	lab
+	client    client.Client
+	clientset kubernetes.Interface
+	config    *rest.Config
+}
+
+// steal takes the identity of a service from the disk of a host.
+func (l lab) steal(host, service string) thief {
+	l.Helper()
+	lines := nodespec.IdentityTable()
+	i := slices.IndexFunc(lines, func(line nodespec.ServiceIdentity) bool { return line.Service == service })
+	if i < 0 {
+		l.Fatalf("%s has no identity", service)
+	}
+	identity := nodespec.Identity{Name: service, Directory: lines[i].Directory}
+	if service == nodespec.ServiceKubelet {
+		identity.Name = ""
+	}
+	pair, err := l.Host(host).Machine().Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))
+	l.must(err)
+	t := thief{lab: l, config: rest.AnonymousClientConfig(l.Config)}
+	t.config.CertData, t.config.KeyData, t.config.QPS = pair, pair, -1
+	t.client, err = client.New(t.config, client.Options{Scheme: l.Client.Scheme()})
+	l.must(err)
+	t.clientset, err = kubernetes.NewForConfig(t.config)
+	l.must(err)
+	return t
+}
+
+// is checks who the API server takes the thief for.
+func (t thief) is(user string) {
+	t.Helper()
+	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	t.must(err)
+	if review.Status.UserInfo.Username != user {
+		t.Fatalf("the certificate is that of %s, want %s", review.Status.UserInfo.Username, user)
+	}
+}
+
+// attempts are what anybody would try, by what it is.
+func (t thief) attempts() map[string]error {
+	ctx, namespace := t.Context(), t.Namespace()
+	secret := func(namespace, name string) error { return t.client.Get(ctx, key(namespace, name), &corev1.Secret{}) }
+	own, other := t.instance("instance-1"), t.instance("instance-2")
+	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"summary":"Ready"}}`))
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`))
+	object := metav1.ObjectMeta{Namespace: namespace, Name: "of-a-thief"}
+	reportOf := func(node string) *v1alpha1.WindowsNodeReport {
+		return &v1alpha1.WindowsNodeReport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
+	}
+	_, tokenErr := t.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, operatorAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	return map[string]error{
+		"read the operator's SSH key":               secret(namespace, "cloud-private-key"),
+		"list the Secrets of its namespace":         t.client.List(ctx, &corev1.SecretList{}, client.InNamespace(namespace)),
+		"list the Secrets of the cluster":           t.client.List(ctx, &corev1.SecretList{}),
+		"read the pull secret":                      secret("openshift-config", "pull-secret"),
+		"read the user data of Machines":            secret(v1alpha1.MachineNamespace, "windows-user-data"),
+		"get a token of the operator":               tokenErr,
+		"list instances":                            t.client.List(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(namespace)),
+		"read its own instance":                     t.client.Get(ctx, client.ObjectKeyFromObject(own), &v1alpha1.WindowsInstance{}),
+		"write its own instance":                    t.client.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))),
+		"write its own instance's status":           t.client.Status().Patch(ctx, own, status),
+		"write another instance's status":           t.client.Status().Patch(ctx, other, status),
+		"delete another instance":                   t.client.Delete(ctx, other),
+		"list a host":                               t.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}),
+		"read the list of hosts":                    t.client.Get(ctx, key(namespace, "windows-instances"), &corev1.ConfigMap{}),
+		"write the disruption policy":               t.client.Create(ctx, &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: object}),
+		"make itself a master":                      t.client.Patch(ctx, t.node("instance-1"), label),
+		"make another node a master":                t.client.Patch(ctx, t.node("instance-2"), label),
+		"delete another node":                       t.client.Delete(ctx, t.node("instance-2")),
+		"list reports":                              t.client.List(ctx, &v1alpha1.WindowsNodeReportList{}, client.InNamespace(namespace)),
+		"make a report":                             t.client.Create(ctx, &v1alpha1.WindowsNodeReport{ObjectMeta: object}),
+		"delete its own report":                     t.client.Delete(ctx, reportOf("instance-1")),
+		"write what its own report is called":       t.client.Patch(ctx, reportOf("instance-1"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))),
+		"write another node's report":               t.client.Status().Patch(ctx, reportOf("instance-2"), report("InSync")),
+		"write its report into another namespace":   t.client.Status().Patch(ctx, &v1alpha1.WindowsNodeReport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "instance-1"}}, report("InSync")),
+		"read the admission policies of the agents": t.get("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"),
+		"read who may do what":                      t.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+	}
+}
+
+func (t thief) get(path string) error {
+	return t.clientset.CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
+}
+
+// fails checks that none of the attempts has had success, and that each was one that could have.
+func (t thief) fails(attempts map[string]error) {
+	t.Helper()
+	for what, err := range attempts {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("an attempt to %s: %v, want forbidden", what, err)
+		}
+	}
+}
+
+func key(namespace, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
+
+// report is what an agent writes.
+func report(state v1alpha1.NodeReportState) client.Patch {
+	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"time":"2026-01-02T03:04:05Z","agentVersion":"stolen","state":%q}}`, state))
+}
+
+// R-132
+func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
+	log := &logbook{}
+	l := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	l.operate(log.everything)
+	l.list()
+	l.ready()
+	for _, name := range []string{"instance-1", "instance-2"} {
+		l.eventually("the agent of "+name+" to report", &v1alpha1.WindowsNodeReport{}, func(ctx context.Context, reader reader) (bool, error) {
+			found := &v1alpha1.WindowsNodeReport{}
+			err := reader.Get(ctx, key(l.Namespace(), name), found)
+			return err == nil && found.Status.State == v1alpha1.NodeReportInSync, client.IgnoreNotFound(err)
+		})
+	}
+	l.part("the agent's", lab.stolenAgent)
+	l.part("the kubelet's", lab.stolenKubelet)
+	l.part("and none of their keys, nor the operator's, is where others may read it", func(l lab) {
+		kept := l.keys("instance-1", "instance-2")
+		kept.expectNone(l, "the operator's log", log.all())
+		l.expectNoneInCluster(kept)
+	})
+}
+
+func (l lab) stolenAgent() {
+	t := l.steal("instance-1", nodespec.ServiceAgent)
+	t.is(v1alpha1.AgentUserPrefix + "instance-1")
+	attempts := t.attempts()
+	attempts["read its own Node"] = t.client.Get(l.Context(), key("", "instance-1"), &corev1.Node{})
+	attempts["read its own report"] = t.client.Get(l.Context(), key(l.Namespace(), "instance-1"), &v1alpha1.WindowsNodeReport{})
+	attempts["list pods"] = t.client.List(l.Context(), &corev1.PodList{})
+	attempts["ask for a certificate"] = t.client.Create(l.Context(), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "of-a-thief"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: ofNode("master-0").request(l.T), SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		}})
+	t.fails(attempts)
+	l.part("can lie in its own report, and nothing rests on that", func(l lab) {
+		before := l.instance("instance-1")
+		own := &v1alpha1.WindowsNodeReport{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: "instance-1"}}
+		l.must(t.client.Status().Patch(l.Context(), own, report(v1alpha1.NodeReportDrifted)))
+		l.ready("instance-1", "instance-2")
+		if now := l.instance("instance-1"); now.Status.Summary != before.Status.Summary {
+			l.Errorf("the instance says %s, before %s", now.Status.Summary, before.Status.Summary)
+		}
+	})
+	l.part("has no right besides, whatever anybody thinks of", func(l lab) {
+		for _, namespace := range []string{l.Namespace(), "default", "kube-system", v1alpha1.MachineNamespace} {
+			for _, rule := range t.rules(namespace) {
+				if !slices.ContainsFunc(harmless(namespace == l.Namespace()), func(allowed string) bool { return allowed == written(rule) }) {
+					l.Errorf("in namespace %s it may %s", namespace, written(rule))
+				}
+			}
+		}
+	})
+}
+
+// rules are what RBAC lets the thief do in a namespace.
+func (t thief) rules(namespace string) []authorizationv1.ResourceRule {
+	t.Helper()
+	review, err := t.clientset.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
+		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
+	t.must(err)
+	return review.Status.ResourceRules
+}
+
+// harmless are the rules of an agent: everybody may ask who he is and what he may do.
+func harmless(operators bool) []string {
+	rules := []string{"create authorization.k8s.io selfsubjectaccessreviews,selfsubjectrulesreviews", "create authentication.k8s.io selfsubjectreviews"}
+	if operators {
+		rules = append(rules, "patch windowsmachineconfig.openshift.io windowsnodereports/status")
+	}
+	return rules
+}
+
+func written(rule authorizationv1.ResourceRule) string {
+	return strings.Join(rule.Verbs, ",") + " " + strings.Join(rule.APIGroups, ",") + " " + strings.Join(rule.Resources, ",")
+}
+
+func (l lab) stolenKubelet() {
+	t := l.steal("instance-1", nodespec.ServiceKubelet)
+	t.is("system:node:instance-1")
+	t.fails(t.attempts())
+	l.part("gets a serving certificate for nobody else", func(l lab) {
+		own, other := l.Host("instance-1").Options.Address, l.Host("instance-2").Options.Address
+		told := ofNode("instance-1").serving([]string{"instance-1", "instance-2"}, own) // by an event; of many there are no more
+		l.ask(t.config, "stolen-another-nodes-name", certificatesv1.KubeletServingSignerName, told)
+		l.eventSeen("ServingCertificateRefused", "stolen-another-nodes-name")
+		for name, s := range map[string]subject{
+			"another-node":            ofNode("instance-2").serving([]string{"instance-2"}, other),
+			"another-nodes-address":   ofNode("instance-1").serving([]string{"instance-1"}, own, other),
+			"the-api-server":          ofNode("instance-1").serving([]string{"instance-1", "kubernetes.default.svc"}, own),
+			"its-internal-name":       ofNode("instance-1").serving([]string{"api-int.lab.example.com"}, own),
+			"a-service":               ofNode("instance-1").serving([]string{"instance-1"}, own, "172.30.0.1"),
+			"loopback":                ofNode("instance-1").serving([]string{"instance-1"}, own, "127.0.0.1"),
+			"a-wildcard":              ofNode("instance-1").serving([]string{"*.apps.lab.example.com"}, own),
+			"an-administrator":        {user: "system:admin", groups: []string{"system:masters"}, names: []string{"instance-1"}},
+			"a-group-more":            {user: "system:node:instance-1", groups: []string{"system:nodes", "system:masters"}, names: []string{"instance-1"}},
+			"a-name-with-another-dot": ofNode("instance-1").serving([]string{"instance-1."}, own),
+		} {
+			// Of some the API server keeps nodes by itself.
+			if _, err := l.try(t.config, "stolen-"+name, certificatesv1.KubeletServingSignerName, s); err != nil && !apierrors.IsForbidden(err) {
+				l.Error(err)
+			}
+		}
+		if _, err := l.try(t.config, "stolen-first-of-another", certificatesv1.KubeAPIServerClientKubeletSignerName, ofNode("instance-2")); !apierrors.IsForbidden(err) {
+			l.Errorf("a request for another node's client certificate: %v", err)
+		}
+		l.ask(t.config, "stolen-for-itself", certificatesv1.KubeletServingSignerName, ofNode("instance-1").serving([]string{"instance-1"}, own))
+		l.signed("stolen-for-itself") // what came before it was seen before it
+		for name, request := range l.requests() {
+			if strings.HasPrefix(name, "stolen-") && name != "stolen-for-itself" && (approved(request) || len(request.Status.Certificate) > 0) {
+				l.Errorf("request %s was approved: %+v", name, request.Status.Conditions)
+			}
+		}
+	})
+}
+
+func approved(request certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
+}
+
+// A host tells its own addresses. R-132
+func TestAHostThatSaysItHasTheAddressesOfOthersGetsNoCertificateForThem(t *testing.T) {
+	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{{Name: "liar"}, {Name: "victim"}}})
+	l.withLinuxNodes(1)
+	l.machine("not-yet-a-node", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.9.7.7"})
+	own, others := l.Host("liar").Options.Address, l.Host("victim").Options.Address
+	taken := map[string]string{
+		"a-linux-node": "10.0.0.10", "a-machine": "10.9.7.7", "another-instance": others,
+		"a-service": "172.30.0.1", "loopback": "127.0.0.1", "metadata": "169.254.169.254",
+	}
+	l.Lie(l.Host("liar"), func(facts *plan.Facts) {
+		for _, address := range taken {
+			facts.System.Addresses = append(facts.System.Addresses, address)
+		}
+	})
+	l.operate()
+	l.list()
+	l.ready()
+	liar, victim := l.steal("liar", nodespec.ServiceKubelet), l.steal("victim", nodespec.ServiceKubelet)
+	for name, address := range taken {
+		l.ask(liar.config, "lie-"+name, certificatesv1.KubeletServingSignerName, ofNode("liar").serving([]string{"liar"}, own, address))
+	}
+	l.ask(liar.config, "its-own", certificatesv1.KubeletServingSignerName, ofNode("liar").serving([]string{"liar"}, own))
+	l.ask(victim.config, "the-victims-own", certificatesv1.KubeletServingSignerName, ofNode("victim").serving([]string{"victim"}, others))
+	l.signed("its-own")
+	l.signed("the-victims-own")
+	for name, request := range l.requests() {
+		if strings.HasPrefix(name, "lie-") && (approved(request) || len(request.Status.Certificate) > 0) {
+			t.Errorf("request %s was approved: %+v", name, request.Status.Conditions)
+		}
+	}
+}
