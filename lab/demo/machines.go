@@ -75,7 +75,7 @@ func (d *demo) applyMachineSet(ctx context.Context) error {
 		return err
 	}
 	d.output.step("oc scale --replicas=%d machineset %s -n %s", d.wantedMachines(), set.Name, machineAPI)
-	return d.rig.Scale(ctx, set.Name, int32(d.wantedMachines())) //nolint:gosec // limited by the flag
+	return d.rig.Scale(ctx, set.Name, int32(d.wantedMachines())) // limited by the flag
 }
 
 func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, error) {

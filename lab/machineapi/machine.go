@@ -6,6 +6,7 @@ import (
 
 	machinev1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,6 +67,9 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 		return reconcile.Result{}, r.lost(ctx, m)
 	}
 	if !found {
+		if gone, err := r.isGone(ctx, m); err != nil || gone {
+			return reconcile.Result{}, err
+		}
 		if err := r.provision(ctx, m, spec, id); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -77,6 +81,19 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 		}
 	}
 	return r.observe(ctx, m, spec, id, vm)
+}
+
+// isGone asks the API server itself: the cache may still show a Machine that is gone, whose virtual machine nobody would ever delete.
+func (r *machineReconciler) isGone(ctx context.Context, m *machinev1.Machine) (bool, error) {
+	now := &machinev1.Machine{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(m), now)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read Machine %s: %w", m.Name, err)
+	}
+	return now.UID != m.UID || !now.DeletionTimestamp.IsZero(), nil
 }
 
 // observe notes down how the virtual machine is, and links the Machine to its Node.

@@ -21,7 +21,8 @@ func runCommand(line string, channel ssh.Channel, closed <-chan struct{}) (exitC
 	command := &exec.Cmd{
 		Path: shell, Stdout: channel, Stderr: channel.Stderr(), Dir: os.Getenv("USERPROFILE"),
 		SysProcAttr: &syscall.SysProcAttr{
-			CmdLine:       `"` + shell + `" /c "` + line + `"`,
+			// Without /s, Wine's cmd.exe looks for a file of the name of the whole line, and gives up at lines of 1000 characters.
+			CmdLine:       `"` + shell + `" /s /c "` + line + `"`,
 			CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
 		},
 	}
@@ -60,7 +61,7 @@ func runCommand(line string, channel ssh.Channel, closed <-chan struct{}) (exitC
 		}
 	}()
 	_ = command.Wait()                                  // how it ended says the state
-	return uint32(command.ProcessState.ExitCode()), nil //nolint:gosec // it is one of 32 bits
+	return uint32(command.ProcessState.ExitCode()), nil // it is one of 32 bits
 }
 
 var ntResumeProcess = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")

@@ -146,5 +146,5 @@ func setAttributes(request *sftp.Request, name string) error {
 	if _, err := os.Stat(name); err != nil || !flags.Size {
 		return err
 	}
-	return os.Truncate(name, int64(request.Attributes().Size)) //nolint:gosec // a size that does not fit is refused by Windows
+	return os.Truncate(name, int64(request.Attributes().Size)) // a size that does not fit is refused by Windows
 }

@@ -32,7 +32,7 @@ func endJob(job windows.Handle) {
 		}
 		left := false
 		for _, pid := range list.ids[:list.listed] {
-			left = endProcess(uint32(pid)) || left //nolint:gosec // process ids have 32 bits
+			left = endProcess(uint32(pid)) || left // process ids have 32 bits
 		}
 		if !left {
 			return
