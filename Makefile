@@ -37,11 +37,16 @@ KUBERNETES_LDFLAGS := -s -w \
 export GOWORK  := off
 export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=%,$(shell go env GOFLAGS)) -buildvcs=false -mod=readonly)
 
+# FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was validated, and has them use it: CONTRIBUTING.md says more.
+FIPS :=
+
 # Everything but the race detector goes without a C compiler.
 GO_BUILD       := CGO_ENABLED=0 go build
+PRODUCT_BUILD  := $(if $(FIPS),GOFIPS140=v1.0.0 )$(GO_BUILD)
 CONTROL_PLANE  := lab/controlplane
 CONTROLLER_GEN := build/tools/controller-gen
 GOLANGCI_LINT  := build/tools/golangci-lint
+GOVULNCHECK    := build/tools/govulncheck
 
 # A kubectl is built for the demo only where the machine has none.
 KUBECTL := $(if $(shell command -v kubectl),,build/kubectl)
@@ -69,11 +74,11 @@ build: build/lab-controlplane build/wmco build/wicd.exe build/lab ## Build every
 
 build/wmco:
 	@echo "building $@ (the operator)"
-	@$(GO_BUILD) -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/wmco
+	@$(PRODUCT_BUILD) -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/wmco
 
 build/wicd.exe:
 	@echo "building $@ (the agent, for Windows)"
-	@GOOS=windows GOARCH=amd64 $(GO_BUILD) -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/wicd
+	@GOOS=windows GOARCH=amd64 $(PRODUCT_BUILD) -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/wicd
 
 build/lab:
 	@echo "building $@ (the simulated hosts and the demo)"
@@ -96,6 +101,10 @@ $(CONTROLLER_GEN): tools/go.mod tools/go.sum
 $(GOLANGCI_LINT): tools/go.mod tools/go.sum
 	@echo "building $@ (some minutes on two cores when cold)"
 	@hack/build-with-progress tools $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(GOVULNCHECK): tools/go.mod tools/go.sum
+	@echo "building $@"
+	@hack/build-with-progress tools $@ golang.org/x/vuln/cmd/govulncheck
 
 ##### The payload: what runs on Windows nodes. docs/payload.md says more.
 
@@ -137,10 +146,10 @@ test: build ## Run all tests, with the race detector where a C compiler is found
 	@hack/run-tests $(TESTFLAGS)
 
 .PHONY: verify
-verify: check lint ## Check all that needs no test run: generated files, format, vet, documents, lint.
+verify: check lint vulncheck ## Check all that needs no test run: generated files, format, vet, documents, lint, known vulnerabilities.
 
 .PHONY: check
-check: fresh vet ## Check generated files, format, vet and documents: verify without lint.
+check: fresh vet ## Check generated files, format, vet and documents: verify without lint and vulnerabilities.
 
 .PHONY: fresh
 fresh: ## Check generated files, format and documents.
@@ -170,6 +179,12 @@ lint: $(GOLANGCI_LINT) vet-modules ## Run golangci-lint at its pinned version (i
 	@CGO_ENABLED=0 $(GOLANGCI_LINT) run --allow-serial-runners ./...
 	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GOLANGCI_LINT) run --allow-serial-runners $(WINDOWS_PACKAGES)
 
+# The database is what GOVULNDB names, else https://vuln.go.dev. Where none answers this says so and passes.
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in what operator, agent and lab call. GOVULNDB=file:///copy/of/the/database
+	@echo "govulncheck"
+	@go run ./hack/vulncheck -govulncheck $(GOVULNCHECK)
+
 ##### Write
 
 .PHONY: generate
@@ -177,7 +192,7 @@ generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \
-	  paths=./internal/controller/... paths=./cmd/wmco/... output:rbac:dir=deploy/rbac
+	  paths=./internal/controller/... paths=./internal/operator/... output:rbac:dir=deploy/rbac
 	@go run ./hack/bundle -version "$(VERSION)"
 	@go run ./hack/requirements
 	@go run ./hack/support

@@ -1,0 +1,3 @@
+module example.com/vulnerable
+
+go 1.26.0
