@@ -3,11 +3,15 @@ package test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -85,6 +89,22 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			}
 		})
 	}
+	t.Run("and reports it, as itself and by itself", func(t *testing.T) {
+		reported := func(ctx context.Context, reader client.Reader) (bool, error) {
+			report := &v1alpha1.WindowsNodeReport{}
+			if err := reader.Get(ctx, types.NamespacedName{Namespace: r.Namespace(), Name: "instance-1"}, report); err != nil {
+				return false, client.IgnoreNotFound(err)
+			}
+			repaired := func(step string) bool {
+				return slices.ContainsFunc(report.Status.Drift, func(d v1alpha1.NodeDrift) bool { return d.Step == step && d.Repaired })
+			}
+			return report.Status.State == v1alpha1.NodeReportInSync && repaired("StartService containerd") &&
+				repaired("ConfigureService windows_exporter") && repaired("WriteFile "+configFile) && repaired("StartService csi-proxy"), nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
+		defer cancel()
+		must(t, r.WaitFor(ctx, "the report of what was repaired", &v1alpha1.WindowsNodeReport{}, reported))
+	})
 	t.Run("without the operator, and the node is the same and Ready", func(t *testing.T) {
 		if n := machine.Journal().Count(fake.KindConnection); n != connections {
 			t.Errorf("%d connections were made", n-connections)

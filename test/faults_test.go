@@ -89,7 +89,7 @@ func faultCases(agentBytes int64) []faultCase {
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
 			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "there is no room on drive C:", next: "Make room"},
 		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
-			parameters: &winhost.Parameters{Bytes: agentBytes + 2<<20},
+			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 2<<20}, // it is there twice: where it has landed, and in its own folder
 			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},
 		{fault: winhost.ServiceFailsToStart, step: fake.KindExec, limit: agent.LimitServiceStart,
 			condition: v1alpha1.ConditionInstalled, reason: "ServiceFailed", words: "containerd", next: tellsWhen},

@@ -31,8 +31,8 @@ var changing = map[string]bool{
 
 var (
 	digests      = regexp.MustCompile(`[0-9a-f]{64}|[0-9a-f]{12}\b`)
-	varying      = regexp.MustCompile(`\.partial-[0-9a-f]+|lock\.json\.\d+|kubelet-client-\d{4}[-0-9.]*\d`)
-	certificates = regexp.MustCompile(`(--certificate )[A-Za-z0-9_-]+`)
+	varying      = regexp.MustCompile(`\.partial-[0-9a-f]+|lock\.json\.\d+|-client-\d{4}[-0-9.]*\d`)
+	certificates = regexp.MustCompile(`(--certificate |--identity-certificate [a-z-]+:)[A-Za-z0-9_-]+`)
 	bootIDs      = regexp.MustCompile(`boot:[-0-9a-f]+`)
 	specs        = regexp.MustCompile(`spec-([0-9a-f]{12})`)
 )

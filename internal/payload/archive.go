@@ -109,7 +109,7 @@ func writeArchive(w io.Writer, items []item) error {
 			return fmt.Errorf("file %s: %w", i.name, err)
 		}
 	}
-	_, err := w.Write(binary.BigEndian.AppendUint32([]byte{tagEnd}, uint32(len(items))))
+	_, err := w.Write(binary.BigEndian.AppendUint32([]byte{tagEnd}, uint32(len(items)))) //nolint:gosec // G115: files of one payload
 	return err
 }
 
@@ -119,7 +119,7 @@ func (i item) write(w io.Writer) error {
 		return err
 	}
 	header := append([]byte{tagFile}, digest...)
-	if _, err := w.Write(binary.BigEndian.AppendUint64(header, uint64(i.size))); err != nil {
+	if _, err := w.Write(binary.BigEndian.AppendUint64(header, uint64(i.size))); err != nil { //nolint:gosec // G115: no size is negative
 		return err
 	}
 	content, err := i.open()

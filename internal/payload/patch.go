@@ -71,7 +71,7 @@ func MakePatch(w io.Writer, from, to []byte) error {
 
 // patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken anywhere.
 func patchWindow(h PatchHeader) int {
-	window := int64(1) << bits.Len64(uint64(h.FromSize+h.ToSize-1))
+	window := int64(1) << bits.Len64(uint64(h.FromSize+h.ToSize-1)) //nolint:gosec // G115: no size is negative
 	return int(min(max(window, minWindowBytes), maxWindowBytes))
 }
 
@@ -115,7 +115,7 @@ func (h PatchHeader) encode() []byte {
 		if err != nil || len(digest) != sha256.Size {
 			panic(fmt.Sprintf("encode a patch: %q is no sha256", end.sum)) // MakePatch has made it.
 		}
-		data = binary.BigEndian.AppendUint64(append(data, digest...), uint64(end.size))
+		data = binary.BigEndian.AppendUint64(append(data, digest...), uint64(end.size)) //nolint:gosec // G115: no size is negative
 	}
 	return data
 }

@@ -120,7 +120,7 @@ func (p *Payload) writePatch(old *Payload, c change) (*Patch, error) {
 		return nil, err
 	}
 	patch := &Patch{From: c.from.SHA256, To: c.to.SHA256, Size: int64(data.Len()), SHA256: digestOf(data.Bytes())}
-	if err := os.MkdirAll(filepath.Dir(p.patchPath(*patch)), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.patchPath(*patch)), 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
 		return nil, err
 	}
 	return patch, writeFile(p.patchPath(*patch), func(w io.Writer) error { _, err := w.Write(data.Bytes()); return err })

@@ -42,7 +42,7 @@ type Source struct {
 func Write(directory string, build Build) (*Payload, error) {
 	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}
 	store := filepath.Join(directory, storeName)
-	if err := os.MkdirAll(store, 0o755); err != nil {
+	if err := os.MkdirAll(store, 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
 		return nil, fmt.Errorf("write the payload: %w", err)
 	}
 	for _, source := range build.Components {
