@@ -90,12 +90,16 @@ func (a *agent) refuseTaken(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = a.host.Files.Stat(ctx, nodespec.ReleasesRoot)
+	releases, err := a.host.Files.Stat(ctx, nodespec.ReleasesRoot)
 	if errors.Is(err, host.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", nodespec.ReleasesRoot, err)
+	}
+	// An agent has made it whose own folder is lost. Nobody but an administrator can make a folder that belongs to administrators.
+	if closed(releases) {
+		return nil
 	}
 	// The ledger names it before the agent makes it.
 	if known, err := a.recorded(ctx, nodespec.ReleasesRoot); known || err != nil {

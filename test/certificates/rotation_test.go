@@ -195,7 +195,7 @@ func isGood(h *rig.Host, held holding) bool {
 // renewals are the certificates in a host's hands that began since: those before began long before they were signed.
 func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
-		return c.User != held.user || c.SignerName != held.signer || c.Leaf.NotBefore.Before(since.Truncate(time.Second))
+		return c.User != held.user || c.SignerName != held.signer || c.At.Before(since)
 	})
 }
 
