@@ -37,7 +37,7 @@ KUBERNETES_LDFLAGS := -s -w \
 export GOWORK  := off
 export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=%,$(shell go env GOFLAGS)) -buildvcs=false -mod=readonly)
 
-# FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was validated, and has them use it: CONTRIBUTING.md says more.
+# FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was submitted for validation, and has them use it: CONTRIBUTING.md says more.
 FIPS :=
 
 # Everything but the race detector goes without a C compiler.
