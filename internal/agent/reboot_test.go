@@ -11,7 +11,7 @@ import (
 //
 func TestReboot(t *testing.T) {
 	t.Parallel()
-	r := joined(t)
+	r := node(t)
 	boot := r.BootID()
 	reboots := r.Journal().Count(fake.KindReboot)
 	line, steps := r.run("reboot", "--boot-id", "boot:"+boot)
@@ -26,10 +26,7 @@ func TestReboot(t *testing.T) {
 		}
 	})
 	t.Run("the node's services run again", func(t *testing.T) {
-		r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool {
-			service, _ := m.Service("kube-proxy")
-			return service.PID != 0
-		}))
+		r.soon("kube-proxy runs", func() bool { return r.runsNow("kube-proxy") })
 	})
 	t.Run("killed before it restarts the host, it can be asked for again", func(t *testing.T) {
 		boot := r.BootID()
