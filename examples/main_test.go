@@ -100,7 +100,7 @@ func define(t *testing.T, c client.Client) {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

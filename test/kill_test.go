@@ -12,7 +12,7 @@ import (
 )
 
 // killLimit is how long a test waits until all hosts are through their kills.
-const killLimit = 5 * time.Minute
+const killLimit = 10 * time.Minute
 
 // fewest are the boundaries that there must be at least: fewer mean that the test no longer sees them.
 type fewest struct{ configuration, removal int }

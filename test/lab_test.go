@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +57,7 @@ var madePayload = sync.OnceValues(func() (string, error) {
 })
 
 // limit is how long a test waits for what takes a second or two, on a busy machine.
-const limit = 40 * time.Second
+const limit = rig.Patience
 
 // start boots a lab with these hosts on the shared control plane.
 func start(t *testing.T, options rig.Options) *rig.Rig {

@@ -55,7 +55,7 @@ func ownCluster(t *testing.T, hosts int) *rig.Rig {
 
 func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -53,7 +53,7 @@ func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	}
 	r.Machine = fake.New(options)
 	t.Cleanup(r.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	r.ctx = ctx
 	return r

@@ -129,7 +129,7 @@ func awaitInstance(t *testing.T, admin client.Client, name string) {
 
 func await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 60*time.Second, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -39,7 +39,7 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 //
 func TestPodLogs(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r, err := rig.New(ctx, rig.Options{
 		Hosts: rig.Hosts(1), Network: rig.RealNetwork{},

@@ -160,7 +160,7 @@ func platform(name string) func(*Options, *fixture) {
 
 func (f *fixture) await(what string, condition func(context.Context) (bool, error)) {
 	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		if f.clock != nil {
 			f.clock.Step(5 * time.Second)
 		}

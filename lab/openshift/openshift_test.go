@@ -80,7 +80,7 @@ func (f fixture) nodeAt(address, name, system string, taints ...corev1.Taint) {
 
 func (f fixture) await(what string, condition func(context.Context) (bool, error)) {
 	f.t.Helper()
-	if err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 20*time.Second, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		f.t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -115,7 +115,7 @@ func (h *testHost) stop(name string) {
 // await waits for a condition of the machine.
 func (h *testHost) await(what string, condition func() bool) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := h.WaitFor(ctx, func(*fake.Machine) bool { return condition() }); err != nil {
 		h.t.Fatalf("%s: %v", what, err)
@@ -124,7 +124,7 @@ func (h *testHost) await(what string, condition func() bool) {
 
 // until asks again and again, for what is no part of the machine.
 func (h *testHost) until(condition func(context.Context) (bool, error)) error {
-	return wait.PollUntilContextTimeout(h.t.Context(), 20*time.Millisecond, 30*time.Second, true, condition)
+	return wait.PollUntilContextTimeout(h.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition)
 }
 
 func (h *testHost) running(name string) bool {
@@ -136,7 +136,7 @@ func (h *testHost) running(name string) bool {
 func (h *testHost) run(words ...string) (int, string) {
 	h.t.Helper()
 	var output strings.Builder
-	ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(h.t.Context(), 3*time.Minute)
 	defer cancel()
 	code, err := h.Exec(ctx, fake.ExecRequest{Path: words[0], Args: words[1:], Stdout: &output, Stderr: &output})
 	if err != nil {

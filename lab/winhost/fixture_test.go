@@ -22,7 +22,7 @@ import (
 const (
 	hostAddress = "10.0.0.11"
 	agentPath   = `C:\k\wicd\0123456789ab\wicd.exe`
-	patience    = 20 * time.Second // for what comes at once on an idle machine
+	patience    = 2 * time.Minute // for what comes at once on an idle machine
 )
 
 // lab is one host on a network of its own, with a key that may log in.

@@ -65,7 +65,7 @@ var madePayload = sync.OnceValues(func() (string, error) {
 })
 
 // limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = 90 * time.Second
+const limit = rig.Patience
 
 // lab is a rig with its signer and its test.
 type lab struct {

@@ -29,7 +29,7 @@ const (
 	root = "../.."
 	// inFIPSMode is set in the process that a test runs itself in again.
 	inFIPSMode = "WMCO_TEST_IN_FIPS_MODE"
-	limit      = 2 * time.Minute
+	limit      = rig.Patience
 )
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1"})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +69,7 @@ var madePayload = sync.OnceValues(func() (string, error) {
 })
 
 // limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = time.Minute
+const limit = rig.Patience
 
 // lab is a rig with its test.
 type lab struct {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +61,7 @@ var madePayload = sync.OnceValues(func() (string, error) {
 })
 
 // limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = time.Minute
+const limit = rig.Patience
 
 type reader = client.Reader
 

@@ -79,7 +79,7 @@ var madePayload = sync.OnceValues(func() (string, error) {
 })
 
 // limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = 90 * time.Second
+const limit = rig.Patience
 
 // hosts is how many there are in the lab that most tests share.
 const hosts = 3

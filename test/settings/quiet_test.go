@@ -17,7 +17,7 @@ const quietTime = 1200 * time.Millisecond
 // silent waits until there is a time in which the operator asks the API server for nothing but its leases, and no host is contacted.
 func (l lab) silent() {
 	l.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(limit)
 	for {
 		before, hosts := l.auditLength(), l.connections()
 		time.Sleep(quietTime) // That nothing happens shows only in time.

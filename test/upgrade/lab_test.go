@@ -79,8 +79,8 @@ func logTo(path string) {
 
 // limit is how long a test waits for what takes some seconds, on a busy machine; a fleet takes fleetLimit.
 const (
-	limit      = 2 * time.Minute
-	fleetLimit = 6 * time.Minute
+	limit      = rig.Patience
+	fleetLimit = 10 * time.Minute
 )
 
 // lab is a rig with its test.

@@ -86,7 +86,7 @@ func (l lab) still() {
 // quiet waits until there is a time without requests that count, and without connections.
 func (l lab) quiet(counts func(request string) bool) {
 	l.Helper()
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(limit)
 	for {
 		before, hosts := l.auditLength(), l.connections()
 		time.Sleep(quietTime) // That nothing happens shows only in time.

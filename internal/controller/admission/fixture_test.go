@@ -111,7 +111,7 @@ func (f *fixture) create(objects ...client.Object) {
 
 func (f *fixture) await(what string, holds func(context.Context) (bool, error)) {
 	f.Helper()
-	if err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, time.Minute, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(f.Context(), 20*time.Millisecond, 3*time.Minute, true, holds); err != nil {
 		f.Fatalf("%s: %v", what, err)
 	}
 }

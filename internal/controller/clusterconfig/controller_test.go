@@ -140,7 +140,7 @@ func (r *running) createForTest(t *testing.T, object client.Object) {
 
 func (r *running) await(t *testing.T, what string, condition func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		_, current := r.Current()
 		t.Fatalf("%s: %v; the cluster was read %d times, with error %v", what, err, r.reads.Load(), current)
 	}

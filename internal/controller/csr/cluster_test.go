@@ -202,7 +202,7 @@ func (s *stage) awaitSigned(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
 		request := &certificatesv1.CertificateSigningRequest{}
-		err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 			err := s.admin.Get(ctx, client.ObjectKey{Name: name}, request)
 			return err == nil && len(request.Status.Certificate) > 0, err
 		})

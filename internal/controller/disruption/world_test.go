@@ -127,7 +127,7 @@ func (w *world) check(err error) {
 
 func (w *world) await(what string, condition func(ctx context.Context) (bool, error)) {
 	w.t.Helper()
-	if err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 30*time.Second, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		w.t.Fatalf("%s: %v", what, err)
 	}
 }

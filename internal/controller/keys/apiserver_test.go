@@ -98,7 +98,7 @@ func privateKey(t *testing.T) (content []byte, authorized string) {
 func await(t *testing.T, c client.Client, namespace, authorized string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: userdata.SecretName}, secret)
 		settings, parseErr := userdata.ParseHeader(secret.Data[userdata.SecretKey])
 		return err == nil && parseErr == nil && settings.PublicKey == authorized && settings.User == "capi", client.IgnoreNotFound(err)
@@ -161,7 +161,7 @@ func TestUserDataIsWatched(t *testing.T) {
 		}
 	})
 	t.Run("events tell of it", func(t *testing.T) {
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 			var list corev1.EventList
 			err := c.List(ctx, &list, client.InNamespace(namespace))
 			seen := map[string]bool{}

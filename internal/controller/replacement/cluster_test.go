@@ -364,7 +364,7 @@ func (s *stage) replace(m *machinev1beta1.Machine) {
 
 func (s *stage) await(what string, condition func() bool) {
 	s.t.Helper()
-	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		var policy v1alpha1.WindowsDisruptionPolicyList
 		_ = s.admin.List(s.t.Context(), &policy)

@@ -53,7 +53,7 @@ func boot(t *testing.T, known programs, change ...func(*Options)) *rig {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	if err := m.Boot(ctx); err != nil {
 		t.Fatal(err)

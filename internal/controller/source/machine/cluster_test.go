@@ -112,7 +112,7 @@ func (s *stage) run(mgr ctrl.Manager) {
 
 func (s *stage) await(what string, condition func(ctx context.Context) (bool, error)) {
 	s.t.Helper()
-	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 30*time.Second, true, condition); err != nil {
+	if err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition); err != nil {
 		s.t.Fatalf("%s: %v", what, err)
 	}
 }
