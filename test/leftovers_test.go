@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -18,14 +20,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// objectsOf are the names of all objects of the cluster, but events, which end by themselves. It checks that none has a finalizer of ours.
-func objectsOf(t *testing.T, r *rig.Rig) map[string]bool {
+// objectsOf are all objects of the cluster by their names, but events, which end by themselves, each with who wrote it when. It checks that none
+// has a finalizer of ours.
+func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	t.Helper()
 	config := rest.CopyConfig(r.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // of kinds that are going out of use
 	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerPreferredResources()
 	must(t, err)
-	all := map[string]bool{}
+	all := map[string]string{}
 	for _, group := range kinds {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		must(t, err)
@@ -36,7 +39,7 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]bool {
 			objects, err := dynamic.NewForConfigOrDie(config).Resource(version.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
 			must(t, err)
 			for _, object := range objects.Items {
-				all[fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())] = true
+				all[fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())] = history(&object)
 				for _, finalizer := range object.GetFinalizers() {
 					if strings.Contains(finalizer, "windows") {
 						t.Errorf("%s %s has finalizer %s", object.GetKind(), object.GetName(), finalizer)
@@ -48,32 +51,58 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]bool {
 	return all
 }
 
-// expectLeft compares what there is more than before with a table of docs/uninstall.md.
-func expectLeft(t *testing.T, before, after map[string]bool, heading string) {
+// history says since when there is an object, and who wrote it when.
+func history(object *unstructured.Unstructured) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "made at %s", object.GetCreationTimestamp().Format(time.TimeOnly))
+	for _, entry := range object.GetManagedFields() {
+		fmt.Fprintf(&b, ", %s by %s", strings.TrimSpace(entry.Subresource+" "+string(entry.Operation)), entry.Manager)
+		if entry.Time != nil {
+			b.WriteString(" at " + entry.Time.Format(time.TimeOnly))
+		}
+	}
+	return b.String()
+}
+
+// expectLeft waits until what there is more than before is what a table of docs/uninstall.md lists: the garbage collector takes its time.
+func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading string) {
 	t.Helper()
 	rows := tableOf(t, "../docs/uninstall.md", heading)
+	var differences []string
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(time.Second) {
+		if differences = differencesLeft(rows, before, objectsOf(t, r)); len(differences) == 0 {
+			return
+		}
+	}
+	t.Errorf("what is left is not what docs/uninstall.md lists below %q:\n%s", heading, strings.Join(differences, "\n"))
+}
+
+// differencesLeft are the differences between what there is more than before and what rows list, a line each.
+func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []string {
+	var differences []string
 	used := map[string]bool{}
 	for _, object := range slices.Sorted(maps.Keys(after)) {
-		if before[object] {
+		if _, was := before[object]; was {
 			continue
 		}
 		row := slices.IndexFunc(rows, func(pattern *regexp.Regexp) bool { return pattern.MatchString(object) })
 		if row < 0 {
-			t.Errorf("%s is left, and docs/uninstall.md does not list it below %q", object, heading)
+			differences = append(differences, fmt.Sprintf("%s is left, and is not listed (%s)", object, after[object]))
 			continue
 		}
 		used[rows[row].String()] = true
 	}
-	for object := range before {
-		if !after[object] && !strings.HasPrefix(object, "Lease ") {
-			t.Errorf("%s was there before, and is gone", object)
+	for _, object := range slices.Sorted(maps.Keys(before)) {
+		if _, is := after[object]; !is && !strings.HasPrefix(object, "Lease ") {
+			differences = append(differences, object+" was there before, and is gone")
 		}
 	}
 	for _, row := range rows {
 		if !used[row.String()] {
-			t.Errorf("docs/uninstall.md lists below %q what is not left: %s", heading, row)
+			differences = append(differences, "listed, and not left: "+row.String())
 		}
 	}
+	return differences
 }
 
 // tableOf are the first three cells of the rows of the table below a heading, kind, namespace and name, as patterns for objects. `<…>` is

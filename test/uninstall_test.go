@@ -106,7 +106,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		}
 	})
 	t.Run("what is left is what the guide lists", func(t *testing.T) {
-		expectLeft(t, before, objectsOf(t, r), "With nodes left")
+		expectLeft(t, r, before, "With nodes left")
 	})
 
 	for _, namespace := range []string{otherNamespace, rig.Namespace} {
@@ -141,7 +141,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		})
 		m.uninstall(rig.Namespace, running)
 		deleteNamespace(t, r, rig.Namespace)
-		expectLeft(t, before, objectsOf(t, r), "After the nodes")
+		expectLeft(t, r, before, "After the nodes")
 	})
 	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) })
 }

@@ -9,6 +9,7 @@ import (
 	machinev1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -120,6 +121,11 @@ func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
 // at once. R-042 R-044
 func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
+	if surplus < 0 {
+		if gone, err := r.isGone(ctx, set); err != nil || gone {
+			return err
+		}
+	}
 	for range -surplus {
 		m := newMachine(set)
 		if err := r.Create(ctx, m); err != nil {
@@ -137,6 +143,15 @@ func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.Machine
 		r.Logger.Info("a MachineSet deleted a Machine", "set", set.Name, "machine", m.Name)
 	}
 	return nil
+}
+
+// isGone asks the API server itself: the cache may still show a set that is gone, while the garbage collector deletes its Machines.
+func (r *machineSetReconciler) isGone(ctx context.Context, set *machinev1.MachineSet) (bool, error) {
+	now := &machinev1.MachineSet{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return now.UID != set.UID || !now.DeletionTimestamp.IsZero(), nil
 }
 
 // newMachine is what the template makes; the API server completes the name with five random characters.
