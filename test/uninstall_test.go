@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -28,6 +27,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 const (
@@ -38,24 +38,15 @@ const (
 // ownCluster boots a lab with a control plane of its own, on a platform with Machines.
 func ownCluster(t *testing.T, hosts int) *rig.Rig {
 	t.Helper()
-	dir, err := madePayload()
-	must(t, err)
-	r, err := rig.New(t.Context(), rig.Options{
-		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: dir, Log: ctrl.Log,
+	return rigtest.Boot(t, rig.Options{
+		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
-	})
-	return r
 }
 
 func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, holds); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, holds); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }

@@ -5,6 +5,7 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +51,9 @@ func (e Event) Forbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
 }
 
+// longestLine is how long a line may be: it has no bodies of requests.
+const longestLine = 1 << 20
+
 // Log is the file that the API server appends to. The zero offset is its beginning.
 type Log struct {
 	path   string
@@ -59,6 +63,26 @@ type Log struct {
 
 // Open reads the log in a file from its beginning. The file may come later.
 func Open(path string) *Log { return &Log{path: path} }
+
+// OpenAtEnd reads what comes into the log in a file from now on.
+func OpenAtEnd(path string) (*Log, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	// The last line may be half written: it is read again as a whole.
+	last := min(info.Size(), longestLine)
+	end := make([]byte, last)
+	if _, err := file.ReadAt(end, info.Size()-last); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	return &Log{path: path, offset: info.Size() - last + int64(bytes.LastIndexByte(end, '\n')) + 1}, nil
+}
 
 // Next are the events since the last call.
 func (l *Log) Next() ([]Event, error) {

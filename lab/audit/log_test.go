@@ -54,6 +54,20 @@ func TestLog(t *testing.T) {
 			}
 		}
 	})
+	t.Run("who opens it at its end sees what comes then, and a half written line as a whole", func(t *testing.T) {
+		add(line + line[:40])
+		log, err := OpenAtEnd(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(line[40:])
+		if events, err := log.Next(); err != nil || len(events) != 1 || events[0].Verb != "patch" {
+			t.Errorf("%+v, error %v", events, err)
+		}
+		if _, err := OpenAtEnd(path + "-of-nobody"); err == nil {
+			t.Error("a log that is not there is no error")
+		}
+	})
 	t.Run("a log that was rotated is an error and no silence", func(t *testing.T) {
 		if err := os.Truncate(path, 0); err != nil {
 			t.Fatal(err)

@@ -83,7 +83,7 @@ func (l *cloudLab) eventually(what string, condition func() bool) {
 	l.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(Patience); !condition(); <-ticker.C {
+	for deadline := time.Now().Add(3 * time.Minute); !condition(); <-ticker.C {
 		if time.Now().After(deadline) {
 			l.Fatal("not in time: " + what)
 		}

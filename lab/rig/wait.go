@@ -14,10 +14,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// Patience is how long a test waits for what takes some seconds. It is long: only a test that fails waits so long, and a busy machine must
-// not make one fail.
-const Patience = 3 * time.Minute
-
 // WaitFor waits until the condition holds. It is asked at once, and again after each change of an object of the kind of watched; the
 // reader is a cache that is as new as that change. The error of a wait that ends too early says how far each instance was.
 func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,13 +17,13 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/openshift"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // shared is a control plane that neither approves nor signs anything by itself.
@@ -32,40 +31,11 @@ var shared = clustertest.New(cluster.Options{
 	Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", ExternalSigner: true, NoRenewalApproval: true,
 })
 
-func TestMain(m *testing.M) {
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := shared.Main(m)
-	if dir, _ := madePayload(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
+var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
-}
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
 
-// madePayload is made once for all tests.
-var madePayload = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "wmco-test-payload-")
-	if err != nil {
-		return "", err
-	}
-	_, err = payload.Generate(dir, "", "1.0.0-lab", payload.Options{SizePercent: 5})
-	return dir, err
-})
-
-// limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = rig.Patience
+const limit = rigtest.Patience
 
 // lab is a rig with its signer and its test.
 type lab struct {
@@ -79,20 +49,8 @@ type lab struct {
 func begin(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)
-	dir, err := madePayload()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := rig.New(t.Context(), rig.Options{Cluster: c, Hosts: rig.Hosts(hosts), PayloadDir: dir, Log: ctrl.Log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := rigtest.Boot(t, rig.Options{Cluster: c, Hosts: rig.Hosts(hosts), PayloadDir: files.Directory(t)})
 	l := lab{T: t, Rig: r}
-	l.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
-	})
 	authority, err := c.CSRSigner()
 	l.must(err)
 	l.signer = openshift.NewSigner(authority, clock.RealClock{}, validity)
@@ -105,9 +63,7 @@ func begin(t *testing.T, hosts int, validity func(user string, now time.Time) op
 			t.Error(err)
 		}
 	})
-	_, err = r.InstallOperator(t.Context(), "")
-	l.must(err)
-	l.must(r.CreateKey(t.Context()))
+	rigtest.Install(t, r)
 	l.must(r.ListHosts(t.Context()))
 	return l
 }

@@ -23,18 +23,18 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 const (
 	root = "../.."
 	// inFIPSMode is set in the process that a test runs itself in again.
 	inFIPSMode = "WMCO_TEST_IN_FIPS_MODE"
-	limit      = rig.Patience
 )
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1"})
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop)) }
 
 // build builds a program as the Makefile does, with FIPS=1, and checks that Go says so.
 func build(t *testing.T, target string) string {
@@ -78,7 +78,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(version), "12.") {
 		t.Fatalf("wmco version says %q, error %v", version, err)
 	}
-	r := newRig(t, rig.Options{})
+	r := rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t)})
 	config, err := r.InstallOperator(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err := operator.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
+	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.Patience, true, func(ctx context.Context) (bool, error) {
 		return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
 	})
 	if err := operator.Process.Signal(syscall.SIGTERM); err != nil {
@@ -126,13 +126,8 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if !fips140.Enabled() {
 		t.Fatal("FIPS mode is off")
 	}
-	r := newRig(t, rig.Options{Hosts: rig.Hosts(1)})
-	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.CreateKey(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r := rigtest.Boot(t, rig.Options{Cluster: shared.Cluster(t), Hosts: rig.Hosts(1)})
+	rigtest.Install(t, r)
 	o, err := r.RunOperator()
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +135,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if err := r.ListHosts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), rigtest.Patience)
 	defer cancel()
 	if err := r.WaitReady(ctx); err != nil {
 		t.Error(err)
@@ -148,21 +143,6 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if err := o.Stop(); err != nil {
 		t.Error(err)
 	}
-}
-
-func newRig(t *testing.T, options rig.Options) *rig.Rig {
-	t.Helper()
-	options.Cluster = shared.Cluster(t)
-	r, err := rig.New(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
-	})
-	return r
 }
 
 // get is the status of a page; 0 when there is no answer.

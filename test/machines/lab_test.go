@@ -4,22 +4,18 @@ package machines
 
 import (
 	"context"
-	"errors"
 	"os"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // platforms are the control planes that tests share, by platform. Each starts when a test first asks for it.
@@ -34,42 +30,15 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := m.Run()
+	takeAway := []func() int{files.Remove}
 	for _, platform := range platforms {
-		code = max(code, platform.Stop())
+		takeAway = append(takeAway, platform.Stop)
 	}
-	if dir, _ := madePayload(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
-}
-
-// madePayload is the payload with the real agent in it, made once for all tests.
-var madePayload = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "wmco-test-payload-")
-	if err != nil {
-		return "", err
-	}
-	_, err = payload.Generate(dir, "../../build/wicd.exe", "1.0.0-lab", payload.Options{})
-	return dir, err
-})
-
-// limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = rig.Patience
+// files are the payload with the real agent in it.
+var files = rigtest.NewPayload("../../build/wicd.exe", payload.Options{})
 
 // lab is a rig with its test.
 type lab struct {
@@ -80,25 +49,10 @@ type lab struct {
 // start boots a lab on the control plane of a platform and installs the operator with its key, but does not run it.
 func start(t *testing.T, platform string, options rig.Options) lab {
 	t.Helper()
-	dir, err := madePayload()
-	if err != nil {
-		t.Fatalf("make the payload (is build/wicd.exe built?): %v", err)
-	}
-	options.Cluster, options.PayloadDir, options.Log = platforms[platform].Cluster(t), dir, ctrl.Log
-	options.MachineAPI = platform != "None"
-	r, err := rig.New(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
-	})
-	l := lab{t, r}
-	_, err = r.InstallOperator(t.Context(), "")
-	l.must(errors.Join(err, r.CreateKey(t.Context())))
-	return l
+	options.Cluster, options.PayloadDir, options.MachineAPI = platforms[platform].Cluster(t), files.Directory(t), platform != "None"
+	r := rigtest.Boot(t, options)
+	rigtest.Install(t, r)
+	return lab{t, r}
 }
 
 // must ends the test when something that is not its subject fails.
@@ -112,7 +66,7 @@ func (l lab) must(err error) {
 // inTime runs a wait that must end in time.
 func (l lab) inTime(wait func(ctx context.Context) error) {
 	l.Helper()
-	ctx, cancel := context.WithTimeout(l.Context(), limit)
+	ctx, cancel := context.WithTimeout(l.Context(), rigtest.Patience)
 	defer cancel()
 	l.must(wait(ctx))
 }

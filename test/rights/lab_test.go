@@ -13,16 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/audit"
@@ -31,6 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/olm"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 const (
@@ -46,39 +44,13 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		panic(err)
 	}
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := shared.Main(m)
-	if dir, _ := madePayload(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(rigtest.Main(m, shared.Stop, files.Remove))
 }
 
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
-}
+// files are the payload with the real agent in it.
+var files = rigtest.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{})
 
-// madePayload is the payload with the real agent in it, made once for all tests.
-var madePayload = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "wmco-test-payload-")
-	if err != nil {
-		return "", err
-	}
-	_, err = payload.Generate(dir, filepath.Join(root, "build", "wicd.exe"), "1.0.0-lab", payload.Options{})
-	return dir, err
-})
-
-// limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = rig.Patience
+const limit = rigtest.Patience
 
 // lab is a rig with its test, and an operator that is installed in one of the ways.
 type lab struct {
@@ -99,22 +71,11 @@ type way struct {
 // installed boots a lab on the control plane and installs the operator with its key, but does not run it.
 func (w way) installed(t *testing.T) lab {
 	t.Helper()
-	dir, err := madePayload()
-	if err != nil {
-		t.Fatalf("make the payload (is build/wicd.exe built?): %v", err)
-	}
-	r, err := rig.New(t.Context(), rig.Options{
-		Cluster: shared.Cluster(t), PayloadDir: dir, Log: ctrl.Log, Hosts: rig.Hosts(2), LinuxNodes: 1, MachineAPI: true, ServiceCA: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
+	r := rigtest.Boot(t, rig.Options{
+		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2), LinuxNodes: 1, MachineAPI: true, ServiceCA: true,
 	})
 	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}}, answers: &answers{ids: map[string]bool{}}}
+	var err error
 	if w.bundle == nil {
 		_, err = r.InstallOperator(t.Context(), w.namespace)
 	} else {

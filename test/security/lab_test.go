@@ -7,16 +7,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
@@ -24,44 +20,17 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
 
-func TestMain(m *testing.M) {
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := shared.Main(m)
-	if dir, _ := madePayload(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
+// files are a payload of small files: the attacks do not need large ones.
+var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
-}
+func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
 
-// madePayload is made once for all tests. The attacks do not need large files.
-var madePayload = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "wmco-test-payload-")
-	if err != nil {
-		return "", err
-	}
-	_, err = payload.Generate(dir, "", "1.0.0-lab", payload.Options{SizePercent: 5})
-	return dir, err
-})
-
-// limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = rig.Patience
+const limit = rigtest.Patience
 
 type reader = client.Reader
 
@@ -80,26 +49,10 @@ func (l lab) part(name string, run func(lab)) {
 // installed boots a lab with the operator installed, which does not run yet.
 func installed(t *testing.T, options rig.Options) lab {
 	t.Helper()
-	options.Cluster = shared.Cluster(t)
-	dir, err := madePayload()
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.PayloadDir, options.Log = dir, ctrl.Log
-	r, err := rig.New(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
-	})
-	l := lab{t, r}
-	_, err = r.InstallOperator(t.Context(), "")
-	l.must(err)
-	l.must(r.CreateKey(t.Context()))
-	return l
+	options.Cluster, options.PayloadDir = shared.Cluster(t), files.Directory(t)
+	r := rigtest.Boot(t, options)
+	rigtest.Install(t, r)
+	return lab{t, r}
 }
 
 // operate starts the operator.

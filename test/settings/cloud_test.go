@@ -20,8 +20,8 @@ const metadataRoute = "169.254.169.254/32"
 // onCloud boots a lab with a Machine and listed hosts on a cloud.
 func onCloud(t *testing.T, platform string, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (l lab, machine *rig.Host) {
 	t.Helper()
-	options.MachineAPI, options.LinuxNodes = true, 1
-	r, err := begin(t.Context(), controlPlanes[platform].Cluster(t), options, prepare...)
+	options.Cluster, options.PayloadDir, options.MachineAPI, options.LinuxNodes = controlPlanes[platform].Cluster(t), files.Directory(t), true, 1
+	r, err := begin(t.Context(), options, prepare...)
 	if err != nil {
 		t.Fatal(err)
 	}

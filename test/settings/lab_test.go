@@ -8,22 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // controlPlanes are started when a test first asks for them: one without a cloud, on which most tests are, and those of clouds.
@@ -38,48 +35,28 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := m.Run()
-	if common.rig != nil {
-		if err := common.rig.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, "close the lab:", err)
-			code = 1
-		}
-	}
+	takeAway := []func() int{closeCommon, files.Remove}
 	for _, p := range controlPlanes {
-		code = max(code, p.Stop())
+		takeAway = append(takeAway, p.Stop)
 	}
-	if dir, _ := madePayload(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
-	os.Exit(code)
+	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
+// closeCommon ends the lab that tests share.
+func closeCommon() int {
+	if common.rig == nil {
+		return 0
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
+	if err := common.rig.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "close the lab:", err)
+		return 1
 	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
+	return 0
 }
 
-// madePayload is made once for all tests.
-var madePayload = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "wmco-test-payload-")
-	if err != nil {
-		return "", err
-	}
-	_, err = payload.Generate(dir, "", "1.0.0-lab", payload.Options{SizePercent: 5})
-	return dir, err
-})
+var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})
 
-// limit is how long a test waits for what takes some seconds, on a busy machine.
-const limit = rig.Patience
+const limit = rigtest.Patience
 
 // hosts is how many there are in the lab that most tests share.
 const hosts = 3
@@ -100,9 +77,9 @@ var common struct {
 // shared is the lab that most tests share: hosts that are Ready nodes.
 func shared(t *testing.T) lab {
 	t.Helper()
-	c := controlPlanes["None"].Cluster(t)
+	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(hosts), LinuxNodes: 1}
 	common.once.Do(func() {
-		common.rig, common.err = begin(context.Background(), c, rig.Options{Hosts: rig.Hosts(hosts), LinuxNodes: 1})
+		common.rig, common.err = begin(context.Background(), options)
 		if common.err == nil {
 			common.err = deploy(context.Background(), common.rig)
 		}
@@ -115,14 +92,9 @@ func shared(t *testing.T) lab {
 	return l
 }
 
-// begin boots a lab with hosts, on a control plane, with an operator that has made all of them Ready. What is to be so before the operator
-// runs is prepared.
-func begin(ctx context.Context, c *cluster.Cluster, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig, error) {
-	dir, err := madePayload()
-	if err != nil {
-		return nil, err
-	}
-	options.Cluster, options.PayloadDir, options.Log = c, dir, ctrl.Log
+// begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is prepared.
+func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig, error) {
+	options.Log = ctrl.Log
 	r, err := rig.New(ctx, options)
 	if err != nil {
 		return nil, err
@@ -183,22 +155,7 @@ func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 
 // explain logs how far everything is, when the test has failed.
 func (l lab) explain() {
-	if !l.Failed() {
-		return
+	if l.Failed() {
+		rigtest.Explain(l.T, l.Rig)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	var instances v1alpha1.WindowsInstanceList
-	if err := l.Client.List(ctx, &instances); err != nil {
-		l.Log(err)
-	}
-	var b strings.Builder
-	for i := range instances.Items {
-		b.WriteString(rig.Explain(&instances.Items[i]))
-	}
-	p := &v1alpha1.WindowsDisruptionPolicy{}
-	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p); err != nil {
-		l.Log(err)
-	}
-	l.Logf("the instances:\n%s\nthe policy's status: %+v", b.String(), p.Status)
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -73,7 +74,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 	l := shared(t)
 	before, digests := l.looks(), l.digests()
-	hosts := l.connections()
+	hosts := rigtest.Connections(l.Rig)
 	certificate, key := []byte("no certificate"), []byte("no key")
 	l.must(l.SetExporterTLS(t.Context(), certificate, key))
 	l.eventually("the operator to say so", &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -90,7 +91,7 @@ func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 			t.Errorf("host %s changed: %s", h.Options.Name, got)
 		}
 	}
-	if n := l.connections() - hosts; n > 0 || !slices.Equal(digests, l.digests()) {
+	if n := rigtest.Connections(l.Rig) - hosts; n > 0 || !slices.Equal(digests, l.digests()) {
 		t.Errorf("hosts were contacted %d times", n)
 	}
 }

@@ -5,29 +5,25 @@ package upgrade
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // Platforms of the two control planes that tests share: one with Machines, one without.
@@ -53,33 +49,16 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	logTo(os.Getenv("OPERATOR_LOG"))
-	code := m.Run()
+	takeAway := []func() int{removeReleases}
 	for _, p := range platforms {
-		code = max(code, p.Stop())
+		takeAway = append(takeAway, p.Stop)
 	}
-	if made, _ := releases(); made != nil {
-		_ = os.RemoveAll(made.dir)
-	}
-	os.Exit(code)
+	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
-}
-
-// limit is how long a test waits for what takes some seconds, on a busy machine; a fleet takes fleetLimit.
+// A fleet may take fleetLimit.
 const (
-	limit      = rig.Patience
+	limit      = rigtest.Patience
 	fleetLimit = 10 * time.Minute
 )
 
@@ -97,24 +76,11 @@ func start(t *testing.T, name string, options rig.Options) lab {
 	p.used.Lock()
 	t.Cleanup(p.used.Unlock)
 	first := release(t, initial)
-	options.Cluster, options.PayloadDir, options.Version, options.Log = p.Cluster(t), first.PayloadDirectory, first.Version, ctrl.Log.WithName(t.Name())
+	options.Cluster, options.PayloadDir, options.Version = p.Cluster(t), first.PayloadDirectory, first.Version
 	options.MachineAPI = name == withMachines
-	r, err := rig.New(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := lab{t, r}
-	t.Cleanup(func() {
-		if t.Failed() {
-			l.explain()
-		}
-		if err := r.Close(); err != nil {
-			t.Errorf("close the lab: %v", err)
-		}
-	})
-	_, err = r.InstallOperator(t.Context(), "")
-	l.must(errors.Join(err, r.CreateKey(t.Context())))
-	return l
+	r := rigtest.Boot(t, options)
+	rigtest.Install(t, r)
+	return lab{t, r}
 }
 
 // in is the lab for a part of the test.
@@ -275,25 +241,6 @@ func (l lab) annotate(object client.Object, name, value string) {
 	l.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+name+`":"`+value+`"}}}`))
 	l.must(l.Client.Patch(l.Context(), object, patch))
-}
-
-// explain logs how far everything is, when the test has failed.
-func (l lab) explain() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	var instances v1alpha1.WindowsInstanceList
-	if err := l.Client.List(ctx, &instances); err != nil {
-		l.Log(err)
-	}
-	var b strings.Builder
-	for i := range instances.Items {
-		b.WriteString(rig.Explain(&instances.Items[i]))
-	}
-	p := &v1alpha1.WindowsDisruptionPolicy{}
-	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p); err != nil {
-		l.Log(err)
-	}
-	l.Logf("the instances:\n%s\nthe policy's status: %+v", b.String(), p.Status)
 }
 
 // anyInstance waits until some instance is as wanted.

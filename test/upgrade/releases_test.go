@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -41,8 +42,15 @@ type madeRelease struct {
 	kubelet string
 }
 
-// releases makes all releases, once for all tests.
-var releases = sync.OnceValues(func() (*madeReleases, error) {
+// releases are made when a test first asks for them.
+var releases struct {
+	once sync.Once
+	made *madeReleases
+	err  error
+}
+
+// makeReleases makes all releases.
+func makeReleases() (*madeReleases, error) {
 	dir, err := os.MkdirTemp("", "wmco-test-releases-")
 	if err != nil {
 		return nil, err
@@ -75,14 +83,26 @@ var releases = sync.OnceValues(func() (*madeReleases, error) {
 		made.byName[r.name] = madeRelease{release, r.kubelet}
 	}
 	return made, nil
-})
+}
+
+// removeReleases takes the releases away, if a test asked for them.
+func removeReleases() int {
+	if releases.made == nil {
+		return 0
+	}
+	if err := os.RemoveAll(releases.made.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
 
 // release is a release by its name.
 func release(t *testing.T, name string) madeRelease {
 	t.Helper()
-	made, err := releases()
-	if err != nil {
-		t.Fatalf("make the releases: %v", err)
+	releases.once.Do(func() { releases.made, releases.err = makeReleases() })
+	if releases.err != nil {
+		t.Fatalf("make the releases: %v", releases.err)
 	}
-	return made.byName[name]
+	return releases.made.byName[name]
 }

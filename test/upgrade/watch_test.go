@@ -1,17 +1,14 @@
 package upgrade
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/audit"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 // watched is what is followed of a fleet, and what must hold of it.
@@ -71,70 +68,13 @@ const quietTime = 4 * time.Second
 // silent waits until there is a time in which the operator asks the API server for nothing but its leases, and no host is contacted.
 func (l lab) silent() {
 	l.Helper()
-	l.quiet(func(string) bool { return true })
+	rigtest.Silent(l.T, l.Rig, quietTime, nil)
 }
 
 // still waits until there is a time in which the operator changes nothing, and no host is contacted. It may ask whether it may go on.
 func (l lab) still() {
 	l.Helper()
-	l.quiet(func(request string) bool {
-		verb, _, _ := strings.Cut(request, " ")
-		return verb != "get" && verb != "list"
-	})
-}
-
-// quiet waits until there is a time without requests that count, and without connections.
-func (l lab) quiet(counts func(request string) bool) {
-	l.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		before, hosts := l.auditLength(), l.connections()
-		time.Sleep(quietTime) // That nothing happens shows only in time.
-		requests := slices.DeleteFunc(l.requests(before), func(request string) bool { return !counts(request) })
-		if contacts := l.connections() - hosts; contacts > 0 {
-			requests = append(requests, "connections to hosts")
-		}
-		if len(requests) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			l.Errorf("with nothing to do, the operator did within %s:\n%s", quietTime, strings.Join(requests, "\n"))
-			return
-		}
-	}
-}
-
-func (l lab) auditLength() int64 {
-	l.Helper()
-	info, err := os.Stat(l.Cluster().AuditLog)
-	l.must(err)
-	return info.Size()
-}
-
-// requests are those of the operator after a place in the audit log, without leases, and without watches, which go on.
-func (l lab) requests(from int64) (requests []string) {
-	l.Helper()
-	log, err := os.ReadFile(l.Cluster().AuditLog)
-	l.must(err)
-	lines := bufio.NewScanner(bytes.NewReader(log[from:]))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var entry struct {
-			Verb, RequestURI string
-			User             struct{ Username string }
-			Ref              struct{ Resource string } `json:"objectRef"`
-		}
-		if json.Unmarshal(lines.Bytes(), &entry) != nil {
-			continue // the last line may be half written
-		}
-		if entry.User.Username != "system:serviceaccount:"+l.Namespace()+":windows-machine-config-operator" ||
-			entry.Ref.Resource == "leases" || entry.Verb == "watch" {
-			continue
-		}
-		requests = append(requests, entry.Verb+" "+entry.RequestURI)
-	}
-	l.must(lines.Err())
-	return requests
+	rigtest.Silent(l.T, l.Rig, quietTime, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
 // allHosts are all that there are and were.

@@ -16,11 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/cluster"
@@ -28,6 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 	"github.com/windows-machine-config/wmco/lab/payload"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 	"github.com/windows-machine-config/wmco/lab/wine"
 	"github.com/windows-machine-config/wmco/lab/winerig"
 )
@@ -67,7 +66,10 @@ func testMain(m *testing.M) int {
 	}
 	config := namespace.Config{Addresses: []netip.Addr{gateway, metadataAddress}, Names: names, Grace: time.Minute}
 	return namespace.RunTests(config, func() int {
-		logTo(os.Getenv("OPERATOR_LOG"))
+		if err := rigtest.LogOperators(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
 		stop, err := serveMetadata()
 		if err != nil {
 			fmt.Println(err)
@@ -93,19 +95,6 @@ func fetch() error {
 		return fmt.Errorf("find what the programs of the hosts are made of: %w\n%s", err, output)
 	}
 	return nil
-}
-
-// logTo writes what operators log to a file, for a look at a failed test; nowhere without a path.
-func logTo(path string) {
-	if path == "" {
-		ctrl.SetLogger(logr.Discard())
-		return
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		panic(err)
-	}
-	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(file)))
 }
 
 var scratch = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "wmco-wine-test-") })

@@ -1,0 +1,54 @@
+package rigtest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/audit"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Silent waits until there is a time, so long, in which no host is contacted and the operator asks the API server for nothing that counts; nil
+// counts everything. Leases never count, nor do watches, which go on. The control plane must keep an audit log.
+func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Event) bool) {
+	t.Helper()
+	log, err := audit.OpenAtEnd(r.Cluster().AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := audit.ServiceAccount(r.Namespace(), "windows-machine-config-operator")
+	for deadline := time.Now().Add(Patience); ; {
+		hosts := Connections(r)
+		time.Sleep(quiet) // That nothing happens shows only in time.
+		events, err := log.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var noise []string
+		for _, e := range events {
+			if e.User.Username == operator && e.Object.Resource != "leases" && e.Verb != "watch" && (counts == nil || counts(e)) {
+				noise = append(noise, e.Verb+" "+e.URI)
+			}
+		}
+		if Connections(r) > hosts {
+			noise = append(noise, "connections to hosts")
+		}
+		if len(noise) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("with nothing to do, the operator did within %s:\n%s", quiet, strings.Join(noise, "\n"))
+			return
+		}
+	}
+}
+
+// Connections is how many SSH connections hosts have had.
+func Connections(r *rig.Rig) (n int) {
+	for _, h := range append(r.Hosts(), r.MachineHosts()...) {
+		n += h.Machine().Journal().Count(fake.KindConnection)
+	}
+	return n
+}
