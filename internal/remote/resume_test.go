@@ -32,6 +32,8 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 	archive := content(12 << 20)
 	const target = `C:\k\wicd\inbox\payload-0123.zst`
 	key := newKey(t)
+	// Sent again are the last megabyte, what was under way, and as much as a busy server had received and not written yet.
+	const tail = 6 << 20
 	for name, c := range map[string]struct {
 		cut      int64
 		tamper   func([]byte) []byte
@@ -39,10 +41,10 @@ func TestAnArchiveThatIsCutGoesOnWhereItStopped(t *testing.T) {
 		spoilt   bool
 	}{
 		"near its beginning":                       {cut: 1 << 20, mostSent: 13 << 20},
-		"near its end":                             {cut: 11 << 20, mostSent: 4 << 20},
-		"and what was under way is sent again":     {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[len(b)-1<<20:]); return b }, mostSent: 4 << 20},
+		"near its end":                             {cut: 11 << 20, mostSent: tail},
+		"and what was under way is sent again":     {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[len(b)-1<<20:]); return b }, mostSent: tail},
 		"unless what lies there is too long":       {cut: 11 << 20, tamper: func([]byte) []byte { return make([]byte, 13<<20) }, mostSent: 13 << 20},
-		"and the receiver must check what it gets": {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[:100]); return b }, mostSent: 4 << 20, spoilt: true},
+		"and the receiver must check what it gets": {cut: 11 << 20, tamper: func(b []byte) []byte { clear(b[:100]); return b }, mostSent: tail, spoilt: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noLeaks(t)

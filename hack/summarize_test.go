@@ -1,0 +1,70 @@
+// Package hack has the scripts that the Makefile calls; here are their tests.
+package hack
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// summary is what is shown of what go test printed.
+func summary(t *testing.T, printed string) string {
+	t.Helper()
+	command := exec.Command("awk", "-f", "summarize-tests.awk")
+	command.Stdin = strings.NewReader(printed)
+	out, err := command.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if failed := err != nil; failed != strings.Contains("\n"+printed, "\nFAIL") {
+		t.Errorf("it ends with an error: %t", failed)
+	}
+	return string(out)
+}
+
+func TestTheSummaryOfTests(t *testing.T) {
+	for name, c := range map[string]struct{ printed, want string }{
+		"a package that passes is one line": {
+			printed: "=== RUN   TestA\n    a_test.go:1: said\n--- PASS: TestA (0.00s)\nPASS\nok  \ta\t0.1s\n",
+			want:    "1 tests and cases passed, 0 failed, 0 skipped\nok  \ta\t0.1s\n",
+		},
+		"of a package that fails the failed tests are shown, and named at the end": {
+			printed: "=== RUN   TestA\n    a_test.go:1: fine\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n=== RUN   TestB/x\n    b_test.go:2: broken\n" +
+				"=== RUN   TestB/y\n    b_test.go:3: whole\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\n    --- PASS: TestB/y (0.00s)\n" +
+				"FAIL\nFAIL\ta\t0.1s\nok  \tb\t0.1s\nFAIL\n",
+			want: "    b_test.go:2: broken\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\nFAIL\ta\t0.1s\n" +
+				"failed (build/test.log has all that was printed):\n  a TestB\n2 tests and cases passed, 2 failed, 0 skipped\nok  \tb\t0.1s\nFAIL\n",
+		},
+		"tests that run at the same time are told apart": {
+			printed: "=== RUN   TestA\n=== PAUSE TestA\n=== RUN   TestB\n=== PAUSE TestB\n=== CONT  TestA\n=== CONT  TestB\n    b_test.go:1: b\n" +
+				"=== NAME  TestA\n    a_test.go:1: a\n--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\ta\t0.1s\nFAIL\n",
+			want: "    b_test.go:1: b\n--- FAIL: TestB (0.00s)\nfailed (build/test.log has all that was printed):\n  a TestB\n" +
+				"1 tests and cases passed, 1 failed, 0 skipped\nFAIL\ta\t0.1s\nFAIL\n",
+		},
+		"a panic is shown whoever said something last": {
+			printed: "=== RUN   TestA\n    a_test.go:1: fine\npanic: test timed out after 30m0s\n\trunning tests:\n\t\tTestB (30m0s)\n\ngoroutine 1:\n" +
+				"=== NAME  TestA\n--- FAIL: TestB (0.00s)\nFAIL\ta\t0.1s\nFAIL\n",
+			want: "panic: test timed out after 30m0s\n\trunning tests:\n\t\tTestB (30m0s)\n\ngoroutine 1:\n--- FAIL: TestB (0.00s)\n" +
+				"failed (build/test.log has all that was printed):\n  a TestB\n0 tests and cases passed, 1 failed, 0 skipped\nFAIL\ta\t0.1s\nFAIL\n",
+		},
+		"where no test has failed everything is shown": {
+			printed: "=== RUN   TestA\n    a_test.go:1: said\n--- PASS: TestA (0.00s)\nexit status 1\nFAIL\ta\t0.1s\nFAIL\n",
+			want:    "    a_test.go:1: said\nexit status 1\n1 tests and cases passed, 0 failed, 0 skipped\nFAIL\ta\t0.1s\nFAIL\n",
+		},
+		"what does not compile is shown": {
+			printed: "# a\na.go:1:1: no\nFAIL\ta [build failed]\nok  \tb\t0.1s\nFAIL\n",
+			want:    "# a\na.go:1:1: no\nFAIL\ta [build failed]\n0 tests and cases passed, 0 failed, 0 skipped\nok  \tb\t0.1s\nFAIL\n",
+		},
+		"what was skipped is said, with its reason": {
+			printed: "=== RUN   TestA\n    a_test.go:1: SKIPPED: needs root\n--- SKIP: TestA (0.00s)\nPASS\nok  \ta\t0.1s\n",
+			want:    "skipped on this machine:\n  SKIPPED: needs root\n  TestA\n0 tests and cases passed, 0 failed, 1 skipped\nok  \ta\t0.1s\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := summary(t, c.printed); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
