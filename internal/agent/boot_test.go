@@ -232,7 +232,7 @@ func (r *rig) tick() {
 	r.Helper()
 	ended := func() bool { return !r.runsNow(nodespec.ServiceAgent) }
 	n := r.Journal().Count(looked)
-	r.awaitTimer(ended)
+	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.HasWaiters() || ended() }))
 	if ended() {
 		return
 	}

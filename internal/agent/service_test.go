@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -41,21 +40,9 @@ func (r *rig) pass(d time.Duration) {
 	r.Helper()
 	for _, step := range []time.Duration{d, agent.DriftPoll} {
 		n := r.Journal().Count(looked)
-		r.awaitTimer(func() bool { return false })
+		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.HasWaiters() }))
 		r.ticking.Step(step)
 		r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.Journal().Count(looked) > n }))
-	}
-}
-
-// awaitTimer waits until the agent's service waits for its clock, or has ended: the first is no change of the machine, which would wake us.
-func (r *rig) awaitTimer(ended func() bool) {
-	r.Helper()
-	for !r.ticking.HasWaiters() && !ended() {
-		select {
-		case <-time.After(time.Millisecond):
-		case <-r.ctx.Done():
-			r.Fatalf("the agent's service does not wait for its clock: %v", context.Cause(r.ctx))
-		}
 	}
 }
 

@@ -14,8 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
+// lookAgain is how often WaitFor asks anew while no watched object changes.
+const lookAgain = 500 * time.Millisecond
+
 // WaitFor waits until the condition holds. It is asked at once, and again after each change of an object of the kind of watched; the
-// reader is a cache that is as new as that change. The error of a wait that ends too early says how far each instance was.
+// reader is a cache that is as new as that change. It is also asked from time to time, since it may be about more than these objects. The error of a wait that ends too early says how far each instance was.
 func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
 	if err != nil {
@@ -35,6 +38,8 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 		return fmt.Errorf("wait for %s: watch: %w", what, err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(handler) }() // fails only when the cache has ended
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
 	for {
 		ok, err := condition(ctx, r.cache)
 		if err != nil {
@@ -45,6 +50,7 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 		}
 		select {
 		case <-changed:
+		case <-ticker.C:
 		case <-r.cluster.Done():
 			return fmt.Errorf("wait for %s: the control plane has ended", what)
 		case <-r.running.Done():

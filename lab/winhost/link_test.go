@@ -54,7 +54,7 @@ func TestLink(t *testing.T) {
 		if !bytes.Equal(back, sent) {
 			t.Error("the bytes are not the same")
 		}
-		if took < roundTrip || took > 20*roundTrip {
+		if took < roundTrip || took > 100*roundTrip { // one after the other they take 256
 			t.Errorf("256 writes took %v", took)
 		}
 	})

@@ -143,12 +143,19 @@ func (m *Machine) Journal() *Journal { return m.journal }
 // While the machine is off its operations return ErrPoweredOff.
 func (m *Machine) Host() host.Host { return m.console.Host }
 
-// WaitFor waits until the condition holds. It is asked anew after each change of the machine and each entry of its journal.
+// lookAgain is how often WaitFor asks anew of a machine that does not change.
+const lookAgain = 10 * time.Millisecond
+
+// WaitFor waits until the condition holds. It is asked anew after each change of the machine and each entry of its journal, and from time to
+// time, since it may be about more than the machine.
 func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) error {
-	return m.wait(ctx, func() bool { return condition(m) })
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	return m.wait(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-func (m *Machine) wait(ctx context.Context, condition func() bool) error {
+// wait waits until the condition holds, which is asked anew after each change and each tick; no ticks where they are nil.
+func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {
 		change := m.changes.next()
 		if condition() {
@@ -156,6 +163,7 @@ func (m *Machine) wait(ctx context.Context, condition func() bool) error {
 		}
 		select {
 		case <-change:
+		case <-ticks:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w", m.options.Name, context.Cause(ctx))
 		}

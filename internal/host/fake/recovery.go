@@ -76,7 +76,6 @@ func (m *Machine) restart(up context.Context, s *service, timer clock.Timer) {
 		defer m.unlock()
 		if up.Err() == nil {
 			m.recover(s)
-			m.changes.send() // who waits for the next restart may be told of its timer
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (m *Machine) startService(ctx context.Context, name string, chain []string)
 
 // settledService waits until a service neither starts nor stops, and returns a copy of it.
 func (m *Machine) settledService(ctx context.Context, name string) (settled service, err error) {
-	waitErr := m.wait(ctx, func() bool {
+	waitErr := m.wait(ctx, nil, func() bool {
 		m.lock()
 		defer m.unlock()
 		s := m.services[key(name)]
