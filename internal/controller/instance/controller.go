@@ -157,6 +157,7 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 			{"reachForRemoval", r.reachForRemoval},
 			{"giveBack", r.giveBack},
 			{"forgetNode", r.forgetNode},
+			{"forgetKubelet", r.forgetKubelet},
 			{"forgetReport", r.forgetReport},
 			{"deleteInstance", r.deleteInstance},
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -233,21 +232,6 @@ func (r *Reconciler) forgetNode(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionReady, "delete the Node", err)
 	}
 	s.emit(nodeDeleted(s.instance, node))
-	return nil
-}
-
-// deleteRequests deletes the certificate requests that were made for the instance.
-func (r *Reconciler) deleteRequests(ctx context.Context, s *scope) error {
-	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()
-	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + labelOf(s.instance.Name)})
-	if err != nil {
-		return fmt.Errorf("list CertificateSigningRequests of WindowsInstance %s: %w", s.instance.Name, err)
-	}
-	for _, request := range list.Items {
-		if err := requests.Delete(ctx, request.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete CertificateSigningRequest %s: %w", request.Name, err)
-		}
-	}
 	return nil
 }
 

@@ -1,11 +1,9 @@
 package instance
 
 import (
-	"slices"
 	"testing"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -133,43 +131,4 @@ func TestAKubeletThatRegistersItsNodeAsItsMachineGoes(t *testing.T) {
 			t.Errorf("it is waited for %s", after)
 		}
 	})
-}
-
-func TestCertificateRequestsGoWithTheirMachine(t *testing.T) {
-	request := func(name, user, signer, instance string) *certificatesv1.CertificateSigningRequest {
-		return &certificatesv1.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: instance}},
-			Spec:       certificatesv1.CertificateSigningRequestSpec{Username: user, SignerName: signer},
-		}
-	}
-	instance := joinedInProgress()
-	instance.Status.NodeRef.UID = "node-uid"
-	x := newTrial(t, instance)
-	const operator, kubelet = "system:serviceaccount:wmco:operator", "system:node:" + machine
-	for _, csr := range []*certificatesv1.CertificateSigningRequest{
-		request("made-for-it", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, machine),
-		request("its-renewal", kubelet, certificatesv1.KubeAPIServerClientKubeletSignerName, ""),
-		request("its-serving", kubelet, certificatesv1.KubeletServingSignerName, ""),
-		request("made-for-another", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, "another"),
-		request("anothers-serving", "system:node:another", certificatesv1.KubeletServingSignerName, ""),
-	} {
-		if _, err := x.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if left, _ := x.reconcile(); left != nil {
-		t.Fatalf("left is %v", left)
-	}
-	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, csr := range list.Items {
-		names = append(names, csr.Name)
-	}
-	slices.Sort(names)
-	if !slices.Equal(names, []string{"anothers-serving", "made-for-another"}) {
-		t.Errorf("left are %q", names)
-	}
 }

@@ -1,8 +1,10 @@
 package instance
 
 import (
+	"slices"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -65,5 +67,54 @@ func TestANodeDoesNotBecomeThatOfAnotherInstanceByItsAnnotations(t *testing.T) {
 	}
 	if instance.Status.Summary == "HostKeyChanged" || x.dials == 0 {
 		t.Errorf("the host is held up: %s, %d connections", instance.Status.Summary, x.dials)
+	}
+}
+
+// A kubelet may have asked for a certificate that nobody has decided on when its host goes.
+func TestCertificateRequestsGoWithTheirHost(t *testing.T) {
+	listed := joinedInProgress()
+	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: listed.Spec.Address}
+	listed.Status.HostKey = nil // nothing is to be given back
+	for name, instance := range map[string]*v1alpha1.WindowsInstance{"of a Machine": joinedInProgress(), "that was listed": listed} {
+		t.Run(name, func(t *testing.T) { requestsGoWith(t, instance) })
+	}
+}
+
+func requestsGoWith(t *testing.T, instance *v1alpha1.WindowsInstance) {
+	t.Helper()
+	request := func(name, user, signer, instance string) *certificatesv1.CertificateSigningRequest {
+		return &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: instance}},
+			Spec:       certificatesv1.CertificateSigningRequestSpec{Username: user, SignerName: signer},
+		}
+	}
+	instance.Status.NodeRef.UID = "node-uid"
+	x := newTrial(t, instance)
+	const operator, kubelet = "system:serviceaccount:wmco:operator", "system:node:" + machine
+	for _, csr := range []*certificatesv1.CertificateSigningRequest{
+		request("made-for-it", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, machine),
+		request("its-renewal", kubelet, certificatesv1.KubeAPIServerClientKubeletSignerName, ""),
+		request("its-serving", kubelet, certificatesv1.KubeletServingSignerName, ""),
+		request("made-for-another", operator, certificatesv1.KubeAPIServerClientKubeletSignerName, "another"),
+		request("anothers-serving", "system:node:another", certificatesv1.KubeletServingSignerName, ""),
+	} {
+		if _, err := x.clientset.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, _ := x.reconcile(); left != nil {
+		t.Fatalf("left is %v", left)
+	}
+	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, csr := range list.Items {
+		names = append(names, csr.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"anothers-serving", "made-for-another"}) {
+		t.Errorf("left are %q", names)
 	}
 }
