@@ -2,8 +2,10 @@ package wine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -41,6 +43,29 @@ func TestRestart(t *testing.T) {
 			t.Errorf("after the restart it is %s", got)
 		}
 	})
+}
+
+func TestAHostThatHangsIsReset(t *testing.T) {
+	h := newHost(t, Options{Name: "hangs", Address: address(21), Hang: 4 * time.Second})
+	next := h.Boots() + 1
+	// What is frozen has the port still, and takes connections.
+	for pid, line := range processesOf(t, h.dir) {
+		if !strings.Contains(line, "sshd.exe") {
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.WaitBoot(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, h, "hostname"); !strings.EqualFold(got, "hangs") {
+		t.Errorf("it calls itself %s", got)
+	}
+	if !slices.ContainsFunc(h.Journal(), func(e Entry) bool { return strings.Contains(e.Detail, "was reset") }) {
+		t.Errorf("the journal does not tell of it: %v", h.Journal())
+	}
 }
 
 func TestSixHosts(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,18 +83,22 @@ func TestKilledMaker(t *testing.T) {
 	}
 }
 
-// processesOf are the command lines of processes whose root is in the folder.
-func processesOf(t *testing.T, folder string) []string {
+// processesOf are the processes whose root is in the folder: their command lines by process id.
+func processesOf(t *testing.T, folder string) map[int]string {
 	t.Helper()
 	roots, err := filepath.Glob("/proc/[0-9]*/root")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []string
+	found := map[int]string{}
 	for _, root := range roots {
 		if target, err := os.Readlink(root); err == nil && strings.HasPrefix(target, folder) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(root), "cmdline"))
-			found = append(found, string(line))
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(root)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[pid] = string(line)
 		}
 	}
 	return found

@@ -43,6 +43,8 @@ type Options struct {
 	Registry []string
 	// Down is how long a host is away between shutdown and boot. Default: 500 ms.
 	Down time.Duration
+	// Hang is how long the SSH server may not answer before the host is reset: Wine may hang where Windows does not. Default: 90 s.
+	Hang time.Duration
 	// Rand gives keys. Default: crypto/rand.
 	Rand io.Reader
 }
@@ -68,6 +70,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Users = []string{"Administrator"}
 	}
 	o.Down = cmp.Or(o.Down, 500*time.Millisecond)
+	o.Hang = cmp.Or(o.Hang, 90*time.Second)
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}

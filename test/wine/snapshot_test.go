@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -155,6 +156,10 @@ func registry(t *testing.T, h *wine.Host, key string) []string {
 func report(h *wine.Host) string {
 	refused, _ := h.Refused()
 	text := "refused: " + strings.Join(refused, "; ")
+	journal := h.Journal()
+	for _, entry := range journal[max(0, len(journal)-30):] {
+		text += fmt.Sprintf("\n%s %s %.200s", entry.Time.Format("15:04:05.000"), entry.Kind, entry.Detail)
+	}
 	root, err := h.Path(`C:\var\log`)
 	if err != nil {
 		return text

@@ -61,10 +61,18 @@ func (m *machine) whileOn() {
 
 // whileUp waits for the end of a boot; false when the plug was pulled.
 func (m *machine) whileUp(ended <-chan string) bool {
+	over := make(chan struct{})
+	defer close(over)
+	hung := m.hung(over)
 	for {
 		select {
 		case why := <-ended:
 			m.event(wire.Down, why)
+			return true
+		case <-hung:
+			killAll()
+			<-ended
+			m.event(wire.Down, "the SSH server did not answer for "+m.config.Hang.String()+": the host was reset")
 			return true
 		case on := <-m.power:
 			if on {

@@ -40,6 +40,22 @@ func endJob(job windows.Handle) {
 	}
 }
 
+// programOf is the file name of the program that a process runs; empty when it has ended. One that is just beginning may not have a name yet.
+func programOf(process windows.Handle) string {
+	const patience, pause = 2000, 10 // ms
+	for range patience / pause {
+		name := make([]uint16, windows.MAX_LONG_PATH)
+		size := uint32(len(name))
+		if windows.QueryFullProcessImageName(process, 0, &name[0], &size) == nil && size > 0 {
+			return filepath.Base(windows.UTF16ToString(name[:size]))
+		}
+		if event, err := windows.WaitForSingleObject(process, pause); err != nil || event == windows.WAIT_OBJECT_0 {
+			return ""
+		}
+	}
+	return ""
+}
+
 // endProcess ends a process and waits until it is gone; false when there was nothing to end.
 func endProcess(pid uint32) bool {
 	process, err := windows.OpenProcess(windows.PROCESS_TERMINATE|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, pid)
@@ -47,10 +63,7 @@ func endProcess(pid uint32) bool {
 		return false // it has just ended
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
-	name := make([]uint16, windows.MAX_LONG_PATH)
-	size := uint32(len(name))
-	if windows.QueryFullProcessImageName(process, 0, &name[0], &size) == nil &&
-		strings.EqualFold(filepath.Base(windows.UTF16ToString(name[:size])), shutdownProgram) {
+	if strings.EqualFold(programOf(process), shutdownProgram) {
 		return false
 	}
 	if windows.TerminateProcess(process, 1) != nil {

@@ -38,6 +38,8 @@ type Config struct {
 	Install bool `json:"install"`
 	// Down is how long the host is away between shutdown and boot.
 	Down time.Duration `json:"down"`
+	// Hang is how long the SSH server may not answer before the host is reset; 0 for ever.
+	Hang time.Duration `json:"hang,omitempty"`
 }
 
 // Names within Config.Dir, and where the prefix is mounted in the chroot.
