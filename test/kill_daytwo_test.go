@@ -86,13 +86,16 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	d.kills("way back", rollBack, 12, 0, d.retry, failing, failing, failing)
 }
 
-// threeReleases are a release of the operator, the next with another kubelet, and one whose kubelet ends as soon as it is started.
+// threeReleases are a release of the operator, the next with other programs, and one whose kubelet ends as soon as it is started.
 func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	t.Helper()
 	var earlier []*payload.Payload
 	releases := map[string]*rig.Release{"v1.36.3": &first, "v1.36.4": &next, "v1.37.0": &bad}
 	for i, kubelet := range slices.Sorted(maps.Keys(releases)) {
 		options := labpayload.Options{SizePercent: 10, Versions: map[string]string{"kubelet": kubelet}, Earlier: earlier}
+		if i == 0 {
+			options.SizePercent = 20 // all its programs are others than the next release's
+		}
 		if i == 2 {
 			options.Defects = map[string]labpayload.Defect{"kubelet": labpayload.DefectExits}
 		}
