@@ -46,7 +46,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestAHostThatHangsIsReset(t *testing.T) {
-	h := newHost(t, Options{Name: "hangs", Address: address(21), Hang: 4 * time.Second})
+	h := newHost(t, Options{Name: "hangs", Address: address(21), Hang: 15 * time.Second})
 	next := h.Boots() + 1
 	// What is frozen has the port still, and takes connections.
 	for pid, line := range processesOf(t, h.dir) {
