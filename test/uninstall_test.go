@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -38,10 +39,26 @@ const (
 // ownCluster boots a lab with a control plane of its own, on a platform with Machines.
 func ownCluster(t *testing.T, hosts int) *rig.Rig {
 	t.Helper()
-	return rigtest.Boot(t, rig.Options{
+	r := rigtest.Boot(t, rig.Options{
 		Hosts: rig.Hosts(hosts), MachineAPI: true, PayloadDir: files.Directory(t),
 		ControlPlane: cluster.Options{Platform: "AWS", APIIntURL: "https://127.0.0.1"},
 	})
+	eventually(t, "the Linux workers that the cluster came with are Nodes", func(ctx context.Context) (bool, error) {
+		var sets machinev1.MachineSetList
+		var machines machinev1.MachineList
+		err := errors.Join(r.Client.List(ctx, &sets), r.Client.List(ctx, &machines))
+		missing := 0
+		for _, set := range sets.Items {
+			missing += int(ptr.Deref(set.Spec.Replicas, 1))
+		}
+		for _, machine := range machines.Items {
+			if machine.Status.NodeRef != nil {
+				missing--
+			}
+		}
+		return len(sets.Items) > 0 && missing == 0, err
+	})
+	return r
 }
 
 func eventually(t *testing.T, what string, holds func(context.Context) (bool, error)) {

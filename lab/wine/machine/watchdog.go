@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"net"
 	"time"
 )
@@ -39,16 +40,19 @@ func (m *machine) hung(ended <-chan struct{}) <-chan struct{} {
 	return hung
 }
 
-// answers tells whether a server at the address says who it is. It leaves without a word.
+// answers tells whether a server at the address says who it is. It leaves without a word, and takes what the server has to say: else the server
+// sees a connection that was broken off, and notes it.
 func answers(address string) bool {
-	conn, err := net.DialTimeout("tcp", address, lookLimit)
+	dialer := net.Dialer{Timeout: lookLimit}
+	conn, err := dialer.Dial("tcp", address)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(lookLimit)); err != nil {
+	half, ok := conn.(*net.TCPConn)
+	if !ok || half.SetDeadline(time.Now().Add(lookLimit)) != nil || half.CloseWrite() != nil {
 		return false
 	}
-	n, err := conn.Read(make([]byte, 1))
-	return n > 0 && err == nil
+	n, _ := io.Copy(io.Discard, half)
+	return n > 0
 }
