@@ -80,14 +80,6 @@ func (l lab) still() {
 // allHosts are all that there are and were.
 func (l lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
-// connections is how many SSH connections hosts have had.
-func (l lab) connections() (n int) {
-	for _, h := range l.allHosts() {
-		n += h.Machine().Journal().Count(fake.KindConnection)
-	}
-	return n
-}
-
 // received is how many bytes a host has got over SSH.
 func received(h *rig.Host) int64 { return h.Machine().Journal().Bytes(fake.KindReceived) }
 

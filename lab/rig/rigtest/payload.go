@@ -29,15 +29,17 @@ func NewPayload(agent string, options payload.Options) *Payload {
 // Directory is where the payload lies. It ends the test when it cannot be made.
 func (p *Payload) Directory(t testing.TB) string {
 	t.Helper()
-	p.once.Do(func() {
-		if p.dir, p.err = os.MkdirTemp("", "wmco-test-payload-"); p.err == nil {
-			_, p.err = payload.Generate(p.dir, p.agent, version, p.options)
-		}
-	})
+	p.once.Do(p.generate)
 	if p.err != nil {
 		t.Fatalf("make the payload (is %s built?): %v", p.agent, p.err)
 	}
 	return p.dir
+}
+
+func (p *Payload) generate() {
+	if p.dir, p.err = os.MkdirTemp("", "wmco-test-payload-"); p.err == nil {
+		_, p.err = payload.Generate(p.dir, p.agent, version, p.options)
+	}
 }
 
 // Remove takes the payload away if a test asked for it. It returns 1 and says why if that fails, else 0.
