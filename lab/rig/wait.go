@@ -17,8 +17,9 @@ import (
 // lookAgain is how often WaitFor asks anew while no watched object changes.
 const lookAgain = 500 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is asked at once, and again after each change of an object of the kind of watched; the
-// reader is a cache that is as new as that change. It is also asked from time to time, since it may be about more than these objects. The error of a wait that ends too early says how far each instance was.
+// WaitFor waits until the condition holds. It is asked at once, again after each change of an object of the kind of watched, and from time to
+// time, since it may be about more than these objects; the reader is a cache that is as new as the last change. The error of a wait that ends
+// too early says how far each instance was.
 func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
 	if err != nil {
