@@ -234,12 +234,6 @@ func TestDefenderThatStartsLater(t *testing.T) {
 	r := newRig(t).start()
 	disabledDefender(r)
 	r.before = r.Snapshot()
-	r.OnOperation(func(o fake.Operation) error {
-		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Services" && o.Method == "Query" && o.Target != "" {
-			r.Journal().Append(looked, "", 0)
-		}
-		return nil
-	})
 	r.configure()
 	r.awaitSettled()
 	r.pass(agent.DriftPoll)

@@ -231,13 +231,13 @@ func TestServiceKilledAnywhereAfterABoot(t *testing.T) {
 func (r *rig) tick() {
 	r.Helper()
 	ended := func() bool { return !r.runsNow(nodespec.ServiceAgent) }
-	n := r.Journal().Count(looked)
-	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.HasWaiters() || ended() }))
+	idle := func(*fake.Machine) bool { return r.ticking.isIdle() || ended() }
+	r.must(r.WaitFor(r.ctx, idle))
 	if ended() {
 		return
 	}
 	r.ticking.Step(agent.DriftPoll)
-	r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.Journal().Count(looked) > n || ended() }))
+	r.must(r.WaitFor(r.ctx, idle))
 }
 
 //

@@ -42,7 +42,7 @@ func TestTheMetadataServiceIsAskedForTheMachinesName(t *testing.T) {
 	t.Run("and the rest is told although it refuses", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, onAWS).start()
-		r.bend = func(h *host.Host) { h.Metadata = deaf{} }
+		r.bend(func(h *host.Host) { h.Metadata = deaf{} })
 		line, _ := r.run("facts", "--platform", "AWS")
 		if told := line.Result.Facts.CloudName; told == nil || told.Name != "" || !strings.Contains(told.Error, "401") {
 			t.Errorf("%+v", told)

@@ -120,7 +120,7 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 	for name, when := range map[string]func(r *rig, plant func()){
 		"that were there before": func(r *rig, plant func()) { plant() },
 		"that came while C:\\k was being closed": func(r *rig, plant func()) {
-			r.bend = func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} }
+			r.bend(func(h *host.Host) { h.Tree = hostileTree{h.Tree, plant} })
 		},
 		"with a ledger of a user's": func(r *rig, plant func()) {
 			plant()
@@ -141,7 +141,7 @@ func TestReleasesThatTheAgentHasNotMadeAreRefused(t *testing.T) {
 				if line.Failure == nil || !strings.Contains(line.Failure.Message, nodespec.ReleasesRoot) || !strings.Contains(line.Failure.Message, "move it away") {
 					t.Fatalf("it says %+v", line)
 				}
-				r.bend = nil
+				r.bend(func(*host.Host) {})
 			}
 			r.must(r.Drive().RemoveAll(nodespec.ReleasesRoot))
 			if line := r.land("facts"); line.Result == nil {
@@ -201,11 +201,11 @@ const (
 // landsBeside has the agent land on a host of which a user does something just before C:\k is closed.
 func (r *rig) landsBeside(user func()) {
 	r.Helper()
-	r.bend = func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} }
+	r.bend(func(h *host.Host) { h.Tree = hostileTree{h.Tree, user} })
 	if line := r.land("facts"); line.Result == nil {
 		r.Fatalf("%+v", line.Failure)
 	}
-	r.bend = nil
+	r.bend(func(*host.Host) {})
 	r.expectClosed(nodespec.Root, nodespec.AgentRoot, nodespec.InboxRoot)
 	r.expectOwnProgram()
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/utils/clock"
+
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -33,13 +35,13 @@ func (r *rig) table(content []byte) (fake.Program, error) {
 }
 
 func (r *rig) agent(ctx context.Context, p *fake.Process) int {
-	ticking := r.clock
-	if p.Service != "" {
-		ticking = r.ticking
+	var ticking clock.WithTicker = r.ticking
+	if p.Service == "" {
+		ticking = r.clock // which a test may change while the service runs
 	}
 	bent := p.Host
-	if r.bend != nil {
-		r.bend(&bent)
+	if bend := r.bent.Load(); bend != nil {
+		(*bend)(&bent)
 	}
 	return agent.Main(ctx, agent.Process{
 		Host: bent, Args: p.Args, Executable: p.Path, Version: "1.0.0", Stdout: p.Stdout, Stderr: p.Stderr,

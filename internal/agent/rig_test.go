@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -27,8 +26,8 @@ type rig struct {
 	*testing.T
 	*fake.Machine
 	ctx      context.Context
-	clock    clock.WithTicker        // of verbs
-	ticking  *clocktesting.FakeClock // of the agent's service
+	clock    clock.WithTicker // of verbs
+	ticking  *serviceClock
 	versions versions
 	before   fake.Snapshot
 	requests map[string]bool // all certificate requests that were seen
@@ -40,13 +39,13 @@ type rig struct {
 	away atomic.Pointer[chan struct{}]
 	// reports takes the reports of the agent's service; nil for nowhere.
 	reports agent.Patcher
-	// bend changes what the agent sees of the host; nil changes nothing.
-	bend func(*host.Host)
+	// bent changes what the agent sees of the host; nil changes nothing.
+	bent atomic.Pointer[func(*host.Host)]
 }
 
 func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	t.Helper()
-	r := &rig{T: t, clock: clock.RealClock{}, ticking: clocktesting.NewFakeClock(time.Now()), requests: map[string]bool{}, validity: time.Hour, program: agentProgram}
+	r := &rig{T: t, clock: clock.RealClock{}, ticking: newServiceClock(), requests: map[string]bool{}, validity: time.Hour, program: agentProgram}
 	options := fake.Options{Name: "WIN-OLD", Addresses: []string{"10.0.0.4"}, Programs: r.table}
 	for _, each := range change {
 		each(&options)
@@ -58,6 +57,9 @@ func newRig(t *testing.T, change ...func(*fake.Options)) *rig {
 	r.ctx = ctx
 	return r
 }
+
+// bend changes what agents that begin from now on see of the host.
+func (r *rig) bend(how func(*host.Host)) { r.bent.Store(&how) }
 
 // start boots the machine and remembers what it is like.
 func (r *rig) start() *rig {

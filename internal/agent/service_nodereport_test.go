@@ -83,7 +83,7 @@ func TestNodeReport(t *testing.T) {
 		t.Parallel()
 		r, d, _ := reports(t)
 		at := r.ticking.Now()
-		r.bend = func(h *host.Host) { h.System = bootedAt{h.System, at} }
+		r.bend(func(h *host.Host) { h.System = bootedAt{h.System, at} })
 		n, boot := r.count("ready", nodespec.ServiceAgent), r.BootID()
 		r.must(r.Host().Power.Reboot(r.ctx, "test"))
 		r.awaitBoot(boot)

@@ -223,18 +223,19 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 		var hang atomic.Bool
 		var asked atomic.Int32
 		r := node(t, func(r *rig) {
-			r.bend = func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &asked} }
+			r.bend(func(h *host.Host) { h.Networks = hungNetworks{h.Networks, &hang, &asked} })
 		})
 		r.must(r.Host().Networks.DeleteNetwork(r.ctx, hnsNetwork))
 		r.pass(agent.DriftCheck)
 		hang.Store(true)
-		n := r.Journal().Count(looked)
+		r.awaitIdle()
+		n := r.ticking.looked()
 		r.ticking.Step(agent.DriftPoll)
 		for asked.Load() == 0 && r.ctx.Err() == nil {
 			runtime.Gosched()
 		}
 		hang.Store(false) // of the questions to come
-		for r.Journal().Count(looked) < n+2 && r.ctx.Err() == nil {
+		for r.ticking.looked() < n+2 && r.ctx.Err() == nil {
 			r.ticking.Step(agent.LimitCheck)
 			runtime.Gosched()
 		}

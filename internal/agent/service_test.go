@@ -12,9 +12,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// looked is the journal's entry for a look of the agent's service at the states of services.
-const looked fake.Kind = "looked"
-
 // node is a configured host whose agent's service waits for its clock.
 func node(t *testing.T, change ...func(*rig)) *rig {
 	t.Helper()
@@ -23,12 +20,6 @@ func node(t *testing.T, change ...func(*rig)) *rig {
 		each(r)
 	}
 	r.start()
-	r.OnOperation(func(o fake.Operation) error {
-		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Services" && o.Method == "Query" && o.Target != "" {
-			r.Journal().Append(looked, "", 0)
-		}
-		return nil
-	})
 	r.configure()
 	r.awaitSettled()
 	r.pass(agent.DriftPoll)
@@ -39,11 +30,16 @@ func node(t *testing.T, change ...func(*rig)) *rig {
 func (r *rig) pass(d time.Duration) {
 	r.Helper()
 	for _, step := range []time.Duration{d, agent.DriftPoll} {
-		n := r.Journal().Count(looked)
-		r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.HasWaiters() }))
+		r.awaitIdle()
 		r.ticking.Step(step)
-		r.must(r.WaitFor(r.ctx, func(m *fake.Machine) bool { return m.Journal().Count(looked) > n }))
+		r.awaitIdle()
 	}
+}
+
+// awaitIdle waits until the agent's service waits for its next look.
+func (r *rig) awaitIdle() {
+	r.Helper()
+	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.ticking.isIdle() }))
 }
 
 func (r *rig) log() string {
@@ -114,11 +110,11 @@ func TestServiceLeavesAlone(t *testing.T) {
 	t.Run("a host with nothing to repair: it writes nothing", func(t *testing.T) {
 		t.Parallel()
 		r := node(t)
-		before := len(r.Journal().Entries(func(e fake.Entry) bool { return e.Kind != looked }))
+		before := len(r.Journal().Entries(nil))
 		for range 10 {
 			r.pass(agent.DriftCheck)
 		}
-		for _, entry := range r.Journal().Entries(func(e fake.Entry) bool { return e.Kind != looked })[before:] {
+		for _, entry := range r.Journal().Entries(nil)[before:] {
 			t.Errorf("%s %s", entry.Kind, entry.Detail)
 		}
 	})

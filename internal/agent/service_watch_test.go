@@ -296,7 +296,7 @@ func TestServiceAfterABootWithAWrongClock(t *testing.T) {
 	t.Parallel()
 	r := node(t)
 	mend := r.ServiceFailsToStart("kube-proxy", 1)
-	r.bend = func(h *host.Host) { h.System = futureBoot{h.System} }
+	r.bend(func(h *host.Host) { h.System = futureBoot{h.System} })
 	n, boot := r.count("ready", nodespec.ServiceAgent), r.BootID()
 	r.must(r.Host().Power.Reboot(r.ctx, "test"))
 	r.awaitBoot(boot)

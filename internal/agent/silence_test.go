@@ -54,7 +54,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Run("a check that gets no answer has failed", func(t *testing.T) {
 		t.Parallel()
 		r := joined(t)
-		r.bend = func(h *host.Host) { h.Probes = silentProbes{h.Probes} }
+		r.bend(func(h *host.Host) { h.Probes = silentProbes{h.Probes} })
 		line := r.runStepping("verify")
 		if line.Type != verb.TypeResult {
 			t.Fatalf("%s %v", line.Type, line.Failure)
@@ -69,7 +69,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 		t.Parallel()
 		r := joined(t)
 		args := append([]string{"plan"}, r.send(r.full())...)
-		r.bend = func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} }
+		r.bend(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
 		if line, _ := r.run(args...); line.Type != verb.TypeResult {
 			t.Errorf("%s %v", line.Type, line.Failure)
 		}
@@ -77,7 +77,7 @@ func TestPartsOfWindowsThatNeverAnswer(t *testing.T) {
 	t.Run("steps are waited for only so long", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
-		r.bend = func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} }
+		r.bend(func(h *host.Host) { h.Networks = impatientNetworks{h.Networks} })
 		r.start().configure()
 	})
 }
