@@ -21,15 +21,16 @@ func Main(config Config, inside func(context.Context, *Environment) (exitCode in
 		// The outside does this as well, unless it was killed.
 		return code, os.RemoveAll(environment.Dir)
 	}
+	// From before the inside begins: an interrupt meanwhile would end the outside alone, and leave its directory.
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	process, err := Start(config)
 	if err != nil {
 		return 1, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	go func() {
 		<-signals
 		cancel()
