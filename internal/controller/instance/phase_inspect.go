@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -33,7 +32,7 @@ const claimPoll = time.Second
 func (r *Reconciler) inspect(ctx context.Context, s *scope) *obstacle {
 	if s.session.facts == nil {
 		if o := s.askFacts(ctx); o != nil {
-			return cmp.Or(s.stillRebooting(), o)
+			return s.answersWhileRebooting(o)
 		}
 	}
 	facts := s.session.facts

@@ -167,6 +167,17 @@ func (s *scope) stillRebooting() *obstacle {
 	return s.rebootObstacle()
 }
 
+// answersWhileRebooting is the wait for a host that answers over SSH and cannot be asked: it goes down, or comes up, or something is wrong with it,
+// and only time tells. Else it is what stands in the way itself.
+func (s *scope) answersWhileRebooting(o *obstacle) *obstacle {
+	rebooting := s.stillRebooting()
+	if rebooting == nil {
+		return o
+	}
+	rebooting.message += " It answers over SSH, but not the agent on it: " + o.message
+	return rebooting
+}
+
 // restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
 const restartLimit = 2 * time.Minute
 

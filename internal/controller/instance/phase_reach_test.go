@@ -16,6 +16,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // fingerprint is what ssh-keygen -l prints of the host's key.
@@ -249,4 +250,27 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 		t.Fatalf("%d events", len(told))
 	}
 	bounded(t, "the event", told[0], longestNote+100)
+}
+
+// A restart hides what is wrong with a host for as long as it lasts, but does not keep it to itself.
+func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
+	x := newTrial(t)
+	x.withHostileAgent(func(verb.Line) []verb.Line { return nil })
+	x.create(listed())
+	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
+		status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRebooting, LastTransitionTime: metav1.NewTime(noon),
+		}}
+	})
+	instance, _ := x.reconcile()
+	prepared := expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)
+	if !strings.Contains(prepared.Message, "The host restarts. It answers over SSH, but not the agent on it: ") || strings.HasSuffix(prepared.Message, ": ") {
+		t.Errorf("the message is %q", prepared.Message)
+	}
+	x.clock.Step(rebootLimit + time.Minute)
+	instance, _ = x.reconcile()
+	reachable := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(remote.ReasonAgentDidNotStart))
+	if !strings.HasSuffix(prepared.Message, reachable.Message) {
+		t.Errorf("then the message is %q", reachable.Message)
+	}
 }

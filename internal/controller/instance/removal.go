@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -173,7 +172,7 @@ func (s *scope) changed(ctx context.Context) (bool, error) {
 func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 	if s.session.facts == nil {
 		if o := s.askFacts(ctx); o != nil {
-			return cmp.Or(s.stillRebooting(), o)
+			return s.answersWhileRebooting(o)
 		}
 	}
 	if o := s.awaitRestart(s.session.facts); o != nil {
