@@ -1,11 +1,14 @@
 # Reads `go test -v` and keeps what a person wants to see: one line for a package that passes; of one that fails what its failed tests
 # printed, and what belongs to no test, such as a panic; what does not compile; and at the end what was skipped and what has failed. The last
-# line is one of go test's own.
+# line is one of go test's own. A line "AGAIN package test" announces that a test that has failed is run again by itself: it is named at the end
+# even if it passes then.
 
 /^\? +\t/ { forget(); next }
-/^ok +\t/ || /^\t.*\tcoverage: / { forget(); verdict($0); next }
-/^FAIL\t/ { show($2); verdict($0); failed = 1; next }
-/^FAIL$/ { failed = 1; broken = 0; next }
+/^ok +\t/ { forgive($2); forget(); verdict($0); next }
+/^\t.*\tcoverage: / { forget(); verdict($0); next }
+/^FAIL\t/ { failed[$2] = 1; show($2); verdict($0); next }
+/^FAIL$/ { broken = 0; next }
+/^AGAIN / { again[$2 " " $3] = 1; next }
 /^PASS$/ { broken = 0; next }
 /^=== (RUN|PAUSE|CONT|NAME) / { broken = 0; test = $3; next }
 
@@ -15,7 +18,7 @@
 broken || /^go: / { print; fflush(); next }
 
 /^ *--- PASS: / { passed++; next }
-/^ *--- FAIL: / { failures++; bad[$3] = 1; anyBad = 1; hold($3, $0); next }
+/^ *--- FAIL: / { failures++; split($3, path, "/"); failuresOf[path[1]]++; bad[$3] = 1; anyBad = 1; hold($3, $0); next }
 /^ *--- SKIP: / { skipped++; skips[++skipLines] = $3; next }
 /SKIPPED: / { skips[++skipLines] = substr($0, index($0, "SKIPPED: ")) }
 
@@ -35,6 +38,23 @@ function forget() {
     test = ""
     anyBad = 0
     split("", bad)
+    split("", failuresOf)
+}
+
+# A package that passes with the tests that were run again has failed no more.
+function forgive(package,  i) {
+    if (!(package in failed)) return
+    for (i = 1; i <= failedLines; i++) {
+        if (failedPackage[i] != package) continue
+        if (!(failedTests[i] in again)) return
+    }
+    for (i = 1; i <= failedLines; i++) {
+        if (failedPackage[i] != package) continue
+        failures -= failedCount[i]
+        failedPackage[i] = ""
+        forgiven[++forgivenLines] = failedTests[i]
+    }
+    delete failed[package]
 }
 
 # A verdict is printed when the next one comes, so that the summary fits in before the last one.
@@ -49,7 +69,11 @@ function show(package,  i) {
     if (last != "") { print last; last = "" }
     for (i = 1; i <= lines; i++) {
         if (!anyBad || owner[i] == "" || (owner[i] in bad)) print held[i]
-        if (package != "" && held[i] ~ /^--- FAIL: /) failedTests[++failedLines] = package " " owner[i]
+        if (package != "" && held[i] ~ /^--- FAIL: /) {
+            failedTests[++failedLines] = package " " owner[i]
+            failedPackage[failedLines] = package
+            failedCount[failedLines] = failuresOf[owner[i]]
+        }
     }
     forget()
 }
@@ -60,12 +84,19 @@ END {
         print "skipped on this machine:"
         for (i = 1; i <= skipLines; i++) print "  " skips[i]
     }
-    if (failedLines > 0) {
-        print "failed (build/test.log has all that was printed):"
-        for (i = 1; i <= failedLines; i++) print "  " failedTests[i]
+    if (forgivenLines > 0) {
+        print "failed, and passed when run again by itself (build/test.log has both; why is worth a look):"
+        for (i = 1; i <= forgivenLines; i++) print "  " forgiven[i]
+    }
+    for (i = 1; i <= failedLines; i++) {
+        if (failedPackage[i] == "" || (failedTests[i] in named)) continue
+        if (!anyNamed++) print "failed (build/test.log has all that was printed):"
+        named[failedTests[i]] = 1
+        print "  " failedTests[i]
     }
     printf "%d tests and cases passed, %d failed, %d skipped\n", passed, failures, skipped
     if (last != "") print last
-    if (failed) print "FAIL"
-    exit failed
+    for (package in failed) anyFailed = 1
+    if (anyFailed) print "FAIL"
+    exit anyFailed
 }

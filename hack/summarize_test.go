@@ -17,7 +17,7 @@ func summary(t *testing.T, printed string) string {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	if failed := err != nil; failed != strings.Contains("\n"+printed, "\nFAIL") {
+	if failed := err != nil; failed != strings.HasSuffix(string(out), "FAIL\n") {
 		t.Errorf("it ends with an error: %t", failed)
 	}
 	return string(out)
@@ -56,6 +56,24 @@ func TestTheSummaryOfTests(t *testing.T) {
 			printed: "# a\na.go:1:1: no\nFAIL\ta [build failed]\nok  \tb\t0.1s\nFAIL\n",
 			want:    "# a\na.go:1:1: no\nFAIL\ta [build failed]\n0 tests and cases passed, 0 failed, 0 skipped\nok  \tb\t0.1s\nFAIL\n",
 		},
+		"a test that passes when it is run again is named, and nothing has failed": {
+			printed: "--- PASS: TestA (0.00s)\n=== RUN   TestB\n    b_test.go:1: late\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\nFAIL\nFAIL\ta\t0.1s\nFAIL\n" +
+				"AGAIN a TestB\n=== RUN   TestB\n    --- PASS: TestB/x (0.00s)\n--- PASS: TestB (0.00s)\nPASS\nok  \ta\t0.2s\n",
+			want: "    b_test.go:1: late\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\nFAIL\ta\t0.1s\n" +
+				"failed, and passed when run again by itself (build/test.log has both; why is worth a look):\n  a TestB\n" +
+				"3 tests and cases passed, 0 failed, 0 skipped\nok  \ta\t0.2s\n",
+		},
+		"a test that fails again has failed": {
+			printed: "=== RUN   TestB\n    b_test.go:1: late\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\ta\t0.1s\nFAIL\n" +
+				"AGAIN a TestB\n=== RUN   TestB\n    b_test.go:1: late again\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\ta\t0.2s\nFAIL\n",
+			want: "    b_test.go:1: late\n--- FAIL: TestB (0.00s)\nFAIL\ta\t0.1s\n    b_test.go:1: late again\n--- FAIL: TestB (0.00s)\n" +
+				"failed (build/test.log has all that was printed):\n  a TestB\n0 tests and cases passed, 2 failed, 0 skipped\nFAIL\ta\t0.2s\nFAIL\n",
+		},
+		"a package whose other tests have failed too has failed": {
+			printed: "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\ta\t0.1s\nFAIL\nAGAIN a TestB\n--- PASS: TestB (0.00s)\nPASS\nok  \ta\t0.2s\n",
+			want: "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\ta\t0.1s\n" +
+				"failed (build/test.log has all that was printed):\n  a TestA\n  a TestB\n1 tests and cases passed, 2 failed, 0 skipped\nok  \ta\t0.2s\nFAIL\n",
+		},
 		"what was skipped is said, with its reason": {
 			printed: "=== RUN   TestA\n    a_test.go:1: SKIPPED: needs root\n--- SKIP: TestA (0.00s)\nPASS\nok  \ta\t0.1s\n",
 			want:    "skipped on this machine:\n  SKIPPED: needs root\n  TestA\n0 tests and cases passed, 0 failed, 1 skipped\nok  \ta\t0.1s\n",
@@ -64,6 +82,31 @@ func TestTheSummaryOfTests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := summary(t, c.printed); got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhichTestsAreRunAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		printed, want string
+		broken        bool
+	}{
+		"those that have failed, each with its package": {
+			printed: "--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\nFAIL\nFAIL\ta\t0.1s\nok  \tb\t0.1s\n--- FAIL: TestB (0.00s)\n--- FAIL: TestC (0.00s)\nFAIL\nFAIL\tc\t0.1s\nFAIL\n",
+			want:    "a TestB\nc TestB\nc TestC\n",
+		},
+		"none where all have passed":            {printed: "--- PASS: TestA (0.00s)\nPASS\nok  \ta\t0.1s\n"},
+		"none where something does not compile": {printed: "FAIL\ta [build failed]\nFAIL\n", broken: true},
+		"none where a whole program has failed": {printed: "--- FAIL: TestA (0.00s)\npanic: no\nFAIL\ta\t0.1s\nFAIL\n", want: "a TestA\n", broken: true},
+		"none where a program ends too early":   {printed: "--- PASS: TestA (0.00s)\nexit status 1\nFAIL\ta\t0.1s\nFAIL\n", broken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := exec.Command("awk", "-f", "failed-tests.awk")
+			command.Stdin = strings.NewReader(c.printed)
+			out, err := command.Output()
+			if string(out) != c.want || (err != nil) != c.broken {
+				t.Errorf("got %q, %v; want %q, an error: %t", out, err, c.want, c.broken)
 			}
 		})
 	}
