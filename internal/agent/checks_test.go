@@ -5,6 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -38,5 +41,29 @@ func TestPodsThatCannotConnect(t *testing.T) {
 	}
 	if message := line.Result.Checks[1].Message; !strings.Contains(message, "connection refused. Look at the cluster's DNS.") {
 		t.Errorf("got %q", message)
+	}
+}
+
+// What a Node said before its kubelet began is the word of another kubelet.
+func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
+	t.Parallel()
+	programs := clocktesting.NewFakePassiveClock(time.Now().Add(-time.Hour))
+	r := newRig(t, func(o *fake.Options) { o.ProgramClock = programs }).start()
+	r.configure()
+	if line, _ := r.run("verify"); !line.Result.KubeletStarted.Equal(programs.Now()) {
+		t.Errorf("it began at %s, told is %s", programs.Now(), line.Result.KubeletStarted)
+	}
+	programs.SetTime(time.Now().Add(-time.Minute))
+	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceKubelet))
+	if line, _ := r.run("verify"); !line.Result.KubeletStarted.IsZero() {
+		t.Errorf("of a kubelet that does not run it is told that it began at %s", line.Result.KubeletStarted)
+	}
+	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceKubelet))
+	if line, _ := r.run("verify"); !line.Result.KubeletStarted.Equal(programs.Now()) {
+		t.Errorf("the next one began at %s, told is %s", programs.Now(), line.Result.KubeletStarted)
+	}
+	r.clock = ahead{by: -time.Hour}
+	if line, _ := r.run("verify"); !line.Result.KubeletStarted.IsZero() {
+		t.Errorf("after the clock was set back it is told that it began at %s, later than now", line.Result.KubeletStarted)
 	}
 }

@@ -45,8 +45,27 @@ func (a *agent) verify(ctx context.Context) error {
 			return err
 		}
 	}
-	a.answer.result(verb.Result{Checks: results})
+	a.answer.result(verb.Result{Checks: results, KubeletStarted: a.kubeletStarted(ctx)})
 	return nil
+}
+
+// kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the clock was set back since:
+// by such a time nobody could know what came after it.
+func (a *agent) kubeletStarted(ctx context.Context) time.Time {
+	services, err := a.host.Services.Query(ctx, nodespec.ServiceKubelet)
+	if err != nil || len(services) == 0 || services[0].PID == 0 {
+		return time.Time{}
+	}
+	processes, err := a.host.Processes.List(ctx)
+	if err != nil {
+		return time.Time{}
+	}
+	for _, process := range processes {
+		if process.PID == services[0].PID && !process.Started.After(a.clock.Now()) {
+			return process.Started
+		}
+	}
+	return time.Time{}
 }
 
 func (a *agent) tellWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {

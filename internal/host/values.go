@@ -140,6 +140,8 @@ type Process struct {
 	Parent int    `json:"parent"`
 	Name   string `json:"name"` // "containerd-shim-runhcs-v1.exe"
 	Path   string `json:"path"`
+	// Started is when it began, by the host's clock as it was then. Zero where Windows does not tell.
+	Started time.Time `json:"-"`
 }
 
 // RuntimeStatus is a container runtime's own word.

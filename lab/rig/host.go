@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -124,7 +125,7 @@ func (h *Host) at() string {
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
-		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
+		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock, ProgramClock: clock.RealClock{},
 		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {

@@ -44,7 +44,7 @@ type agentHost struct {
 func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	x.t.Helper()
 	h := &agentHost{t: x.t}
-	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program, Network: everywhere{}}
+	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program, Network: everywhere{}, ProgramClock: x.clock}
 	packer, err := payload.NewPacker(x.Payload, x.t.TempDir())
 	if err != nil {
 		x.t.Fatal(err)

@@ -250,12 +250,18 @@ func (r *Reconciler) pause(_ context.Context, s *scope) *obstacle {
 }
 
 func isReady(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
+	ready := readyCondition(node)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// readyCondition is what the kubelet reports of its Node; nil before it has.
+func readyCondition(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // hostError wraps an error of the API with what was tried for which host.

@@ -58,7 +58,10 @@ func (x *trial) letTimePass() {
 func (x *trial) reports(ready corev1.ConditionStatus) {
 	x.t.Helper()
 	node := x.node()
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(x.clock.Now().Add(-time.Hour))}}
+	now := x.clock.Now()
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)), LastHeartbeatTime: metav1.NewTime(now),
+	}}
 	if err := x.Client.Status().Update(x.t.Context(), node); err != nil {
 		x.t.Fatal(err)
 	}

@@ -89,10 +89,8 @@ func (r *Reconciler) graceForNotReady(node *corev1.Node) *obstacle {
 }
 
 func notReadySince(node *corev1.Node) (time.Time, string) {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.LastTransitionTime.Time, condition.Message
-		}
+	if ready := readyCondition(node); ready != nil {
+		return ready.LastTransitionTime.Time, ready.Message
 	}
 	return node.CreationTimestamp.Time, "it has not reported yet"
 }

@@ -97,12 +97,10 @@ func (s *scope) checkRolledBack(ctx context.Context, node *corev1.Node) *obstacl
 			return &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: check.Name + ": " + check.Message}
 		}
 	}
-	if isReady(node) {
-		return nil
+	if message := s.notReady(node, line.Result.KubeletStarted); message != "" {
+		return s.awaitReady(node, message)
 	}
-	return s.awaited("the Node to be Ready again", readyLimit, &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: "The kubelet of Node " + node.Name + " does not report Ready yet.",
-	})
+	return nil
 }
 
 // notRolledBack puts into words that the way back is not at its end.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -14,8 +15,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
-const readyLimit = 2 * time.Minute
+const (
+	// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
+	readyLimit = 2 * time.Minute
+	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do not tell of a
+	// report that says the same as the one before.
+	readyPoll = 2 * time.Second
+)
 
 // verify has the agent prove that the node works.
 func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
@@ -40,6 +46,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 		}
 	}
 	s.session.checked, s.session.advice = true, failedChecks(spec.Checks, line.Result.Checks, true)
+	s.session.kubeletStarted = line.Result.KubeletStarted
 	return nil
 }
 
@@ -67,16 +74,8 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !isReady(node) {
-		message := "The kubelet of Node " + s.nodeName() + " does not report Ready yet."
-		if node != nil {
-			_, kubelet := notReadySince(node)
-			message += " It says: " + kubelet
-		}
-		return s.awaited("the Node to report Ready", readyLimit, &obstacle{
-			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: message,
-			next: "All checks on the host passed. The kubelet reports within a minute.",
-		})
+	if message := s.notReady(node, s.session.kubeletStarted); message != "" {
+		return s.awaitReady(node, message)
 	}
 	spec, o := s.spec(ctx)
 	if o != nil {
@@ -106,6 +105,36 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
 	}
 	return s.leaveGate(ctx)
+}
+
+// notReady is why a Node is not known to be Ready; empty when it is. What it said before the kubelet began that runs now was the word of another.
+func (s *scope) notReady(node *corev1.Node, kubeletStarted time.Time) string {
+	message := "The kubelet of Node " + s.nodeName() + " does not report Ready yet."
+	switch {
+	case node == nil:
+		return message
+	case !isReady(node):
+		_, kubelet := notReadySince(node)
+		return message + " It says: " + kubelet
+	case readyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
+		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
+	}
+	return ""
+}
+
+// awaitReady waits until the Node is known to be Ready.
+func (s *scope) awaitReady(node *corev1.Node, message string) *obstacle {
+	o := s.awaited("the Node to report Ready", readyLimit, &obstacle{
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: message,
+		next: "All checks on the host passed. The kubelet reports within a minute.",
+	})
+	switch {
+	case !o.waiting:
+		s.session.checked = false // when that kubelet began may not be true any more
+	case node != nil && isReady(node):
+		o.after = min(o.after, readyPoll)
+	}
+	return o
 }
 
 // settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it is done with the next

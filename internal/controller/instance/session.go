@@ -39,6 +39,8 @@ type session struct {
 	changeFailures int
 	// checked is true when verify passed since the last change.
 	checked bool
+	// kubeletStarted is when the kubelet began that was checked then, by the host's clock; zero when it is not known.
+	kubeletStarted time.Time
 	// advice are the advisory checks that failed then, with what was found.
 	advice []string
 	// renewal is how it stands with certificates that are to be renewed.

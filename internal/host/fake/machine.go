@@ -62,6 +62,9 @@ func New(options Options) *Machine {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
+	if options.ProgramClock == nil {
+		options.ProgramClock = options.Clock
+	}
 	if options.Contents == nil {
 		options.Contents = NewContentStore()
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	System host.SystemInfo
 	// Clock is the machine's clock. Default: the real one.
 	Clock clock.WithTicker
+	// ProgramClock says when a process began. Default: Clock. Programs may follow another one than Windows, where that is made to run faster.
+	ProgramClock clock.PassiveClock
 	// Programs finds what an executable does by its content. Default: no executable is known.
 	Programs ProgramTable
 	// Contents holds the file contents; machines that share it keep equal files once. Default: one of its own.

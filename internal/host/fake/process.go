@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -40,6 +41,7 @@ type Process struct {
 	Host           host.Host
 	Machine        *Machine
 
+	started  time.Time
 	outputs  []*output
 	image    *hold
 	critical bool // a part of Windows, which nobody can end
@@ -60,7 +62,7 @@ type Process struct {
 // newProcess enters a process into the table. The image may be nil for parts of Windows.
 func (m *Machine) newProcess(p *Process, image *node) *Process {
 	m.lastPID += 4
-	p.PID, p.Machine, p.done = m.lastPID, m, make(chan struct{})
+	p.PID, p.Machine, p.done, p.started = m.lastPID, m, make(chan struct{}), m.options.ProgramClock.Now()
 	if image != nil {
 		p.Path = image.path()
 		p.image = image.hold(fmt.Sprintf("%s (process %d)", image.name, p.PID), true)

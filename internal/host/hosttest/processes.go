@@ -61,6 +61,18 @@ func processBehaviours() []Behaviour {
 			parent, child := s.startParent()
 			is(s, "parent", child.Parent, parent)
 		}},
+		{"Processes.List", "a process says when it began", func(s *suite) {
+			before := s.processes()[s.Processes.Self()].Started
+			pid := s.start(s.idle(serviceOne)).PID
+			first := s.processes()[pid].Started
+			is(s, "told", !before.IsZero() && !first.IsZero(), true)
+			is(s, "after the one that looks at it", !first.Before(before), true)
+			s.must(s.Services.Stop(s.ctx, serviceOne))
+			s.must(s.Services.Start(s.ctx, serviceOne))
+			services, err := s.Services.Query(s.ctx, serviceOne)
+			s.must(err)
+			is(s, "the next one begins later", s.processes()[services[0].PID].Started.After(first), true)
+		}},
 		{"Processes.Kill", "a killed process is gone, and killing nothing is no error", func(s *suite) {
 			pid := s.start(s.idle(serviceOne)).PID
 			for range 2 {

@@ -1,7 +1,7 @@
 //go:build windows
 
 // The process table is read with a Toolhelp snapshot, which needs no rights and has each process's parent and name; paths come from
-// QueryFullProcessImageName, which finds the executable also when it was renamed.
+// QueryFullProcessImageName, which finds the executable also when it was renamed, and times from GetProcessTimes.
 
 package windows
 
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -25,7 +26,7 @@ type processes struct{}
 // exitKilled is the exit code of a process that Kill ended, as Task Manager gives it.
 const exitKilled = 1
 
-// List returns all processes, sorted by their ID. The path of one that this program may not look at is empty.
+// List returns all processes, sorted by their ID. The path of one that this program may not look at is empty, and so is its beginning.
 func (processes) List(ctx context.Context) ([]host.Process, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -38,9 +39,10 @@ func (processes) List(ctx context.Context) ([]host.Process, error) {
 	var list []host.Process
 	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(snapshot, &entry); err == nil; err = windows.Process32Next(snapshot, &entry) {
+		path, started := imageOf(entry.ProcessID)
 		list = append(list, host.Process{
 			PID: int(entry.ProcessID), Parent: int(entry.ParentProcessID),
-			Name: windows.UTF16ToString(entry.ExeFile[:]), Path: imagePath(entry.ProcessID),
+			Name: windows.UTF16ToString(entry.ExeFile[:]), Path: path, Started: started,
 		})
 	}
 	if !errors.Is(err, windows.ERROR_NO_MORE_FILES) {
@@ -81,17 +83,21 @@ func ended(process windows.Handle) bool {
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-// imagePath is the executable of a process; empty when Windows does not tell.
-func imagePath(pid uint32) string {
+// imageOf is the executable of a process, and when it began; empty what Windows does not tell.
+func imageOf(pid uint32) (path string, started time.Time) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {
-		return ""
+		return "", time.Time{}
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
+	var created, exited, kernel, user windows.Filetime
+	if err := windows.GetProcessTimes(process, &created, &exited, &kernel, &user); err == nil {
+		started = time.Unix(0, created.Nanoseconds())
+	}
 	buffer := make([]uint16, windows.MAX_LONG_PATH)
 	size := uint32(len(buffer))
 	if err := windows.QueryFullProcessImageName(process, 0, &buffer[0], &size); err != nil {
-		return ""
+		return "", started
 	}
-	return windows.UTF16ToString(buffer[:size])
+	return windows.UTF16ToString(buffer[:size]), started
 }

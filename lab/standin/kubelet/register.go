@@ -23,6 +23,9 @@ const (
 	lookPeriod = 500 * time.Millisecond
 	// registerLimit is the longest wait between two attempts to register.
 	registerLimit = 7 * time.Second
+	// silence is how long a kubelet that is not ready says nothing at first, well within the 10 s that the real one may take for its first
+	// report. Until then its Node is what the former kubelet has said.
+	silence = 3 * time.Second
 )
 
 // keepNode registers the node, and reports its status whenever it changes and from time to time.
@@ -33,6 +36,9 @@ func (k *kubelet) keepNode(ctx context.Context) {
 		return // ctx is done
 	}
 	k.infof("Successfully registered node %s", node.Name)
+	if k.NotReady && !k.pause(ctx, silence) {
+		return
+	}
 	reported := k.Clock.Now().Add(-k.config.reportPeriod) // The first status is reported at once.
 	for {
 		seen = k.observe(ctx)
