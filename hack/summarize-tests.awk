@@ -17,7 +17,7 @@
 /^go: downloading / { next }
 broken || /^go: / { print; fflush(); next }
 
-/^ *--- PASS: / { passed++; next }
+/^ *--- PASS: / { passed++; good[$3] = 1; next }
 /^ *--- FAIL: / { failures++; split($3, path, "/"); failuresOf[path[1]]++; bad[$3] = 1; anyBad = 1; hold($3, $0); next }
 /^ *--- SKIP: / { skipped++; skips[++skipLines] = $3; next }
 /SKIPPED: / { skips[++skipLines] = substr($0, index($0, "SKIPPED: ")) }
@@ -38,16 +38,20 @@ function forget() {
     test = ""
     anyBad = 0
     split("", bad)
+    split("", good)
     split("", failuresOf)
 }
 
-# A package that passes with the tests that were run again has failed no more.
-function forgive(package,  i) {
+# A package has failed no more when each of its tests that have failed was run again, and has passed.
+function forgive(package,  i, words, n) {
     if (!(package in failed)) return
     for (i = 1; i <= failedLines; i++) {
         if (failedPackage[i] != package) continue
-        if (!(failedTests[i] in again)) return
+        split(failedTests[i], words, " ")
+        if (!(failedTests[i] in again) || !(words[2] in good)) return
+        n++
     }
+    if (n == 0) return
     for (i = 1; i <= failedLines; i++) {
         if (failedPackage[i] != package) continue
         failures -= failedCount[i]

@@ -74,6 +74,11 @@ func TestTheSummaryOfTests(t *testing.T) {
 			want: "--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\ta\t0.1s\n" +
 				"failed (build/test.log has all that was printed):\n  a TestA\n  a TestB\n1 tests and cases passed, 2 failed, 0 skipped\nok  \ta\t0.2s\nFAIL\n",
 		},
+		"a test that does not run when it is run again has failed": {
+			printed: "--- FAIL: TestB (0.00s)\nFAIL\nFAIL\ta\t0.1s\nFAIL\nAGAIN a TestB\ntesting: warning: no tests to run\nPASS\nok  \ta\t0.2s [no tests to run]\n",
+			want: "--- FAIL: TestB (0.00s)\nFAIL\ta\t0.1s\nfailed (build/test.log has all that was printed):\n  a TestB\n" +
+				"0 tests and cases passed, 1 failed, 0 skipped\nok  \ta\t0.2s [no tests to run]\nFAIL\n",
+		},
 		"what was skipped is said, with its reason": {
 			printed: "=== RUN   TestA\n    a_test.go:1: SKIPPED: needs root\n--- SKIP: TestA (0.00s)\nPASS\nok  \ta\t0.1s\n",
 			want:    "skipped on this machine:\n  SKIPPED: needs root\n  TestA\n0 tests and cases passed, 0 failed, 1 skipped\nok  \ta\t0.1s\n",
