@@ -67,3 +67,22 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 		t.Errorf("after the clock was set back it is told that it began at %s, later than now", line.Result.KubeletStarted)
 	}
 }
+
+func TestVerifyFailsWhereNobodyKnowsWhenTheKubeletBegan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t).start()
+	r.configure()
+	checked := false
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Process.Service == "" && o.Interface == "Services" && o.Method == "Query" && strings.EqualFold(o.Target, nodespec.ServiceKubelet) {
+			checked = true // the checks ask for it, and then the process is looked for
+		}
+		if checked && o.Process.Service == "" && o.Interface == "Processes" && o.Method == "List" {
+			return errors.New("access denied")
+		}
+		return nil
+	})
+	if line, _ := r.run("verify"); line.Failure == nil || !strings.Contains(line.Failure.Message, "list processes") {
+		t.Errorf("%+v", line)
+	}
+}

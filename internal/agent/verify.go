@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -45,27 +46,34 @@ func (a *agent) verify(ctx context.Context) error {
 			return err
 		}
 	}
-	a.answer.result(verb.Result{Checks: results, KubeletStarted: a.kubeletStarted(ctx)})
+	started, err := a.kubeletStarted(ctx)
+	if err != nil {
+		return err
+	}
+	a.answer.result(verb.Result{Checks: results, KubeletStarted: started})
 	return nil
 }
 
 // kubeletStarted is when the process of the kubelet's service began. It is zero where Windows does not tell, or the clock was set back since:
 // by such a time nobody could know what came after it.
-func (a *agent) kubeletStarted(ctx context.Context) time.Time {
+func (a *agent) kubeletStarted(ctx context.Context) (time.Time, error) {
 	services, err := a.host.Services.Query(ctx, nodespec.ServiceKubelet)
-	if err != nil || len(services) == 0 || services[0].PID == 0 {
-		return time.Time{}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("query service %s: %w", nodespec.ServiceKubelet, err)
+	}
+	if len(services) == 0 || services[0].PID == 0 {
+		return time.Time{}, nil
 	}
 	processes, err := a.host.Processes.List(ctx)
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, fmt.Errorf("list processes: %w", err)
 	}
 	for _, process := range processes {
 		if process.PID == services[0].PID && !process.Started.After(a.clock.Now()) {
-			return process.Started
+			return process.Started, nil
 		}
 	}
-	return time.Time{}
+	return time.Time{}, nil
 }
 
 func (a *agent) tellWaiting(check nodespec.Check, result verb.CheckResult, index, of int, began time.Time) {

@@ -98,7 +98,7 @@ func (s *scope) checkRolledBack(ctx context.Context, node *corev1.Node) *obstacl
 		}
 	}
 	if message := s.notReady(node, line.Result.KubeletStarted); message != "" {
-		return s.awaitReady(node, message)
+		return s.awaitReady(node, "the Node to be Ready again", message)
 	}
 	return nil
 }

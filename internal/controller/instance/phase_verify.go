@@ -75,7 +75,7 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
 	if message := s.notReady(node, s.session.kubeletStarted); message != "" {
-		return s.awaitReady(node, message)
+		return s.awaitReady(node, "the Node to report Ready", message)
 	}
 	spec, o := s.spec(ctx)
 	if o != nil {
@@ -122,9 +122,9 @@ func (s *scope) notReady(node *corev1.Node, kubeletStarted time.Time) string {
 	return ""
 }
 
-// awaitReady waits until the Node is known to be Ready.
-func (s *scope) awaitReady(node *corev1.Node, message string) *obstacle {
-	o := s.awaited("the Node to report Ready", readyLimit, &obstacle{
+// awaitReady waits until the Node is known to be Ready; what names the wait.
+func (s *scope) awaitReady(node *corev1.Node, what, message string) *obstacle {
+	o := s.awaited(what, readyLimit, &obstacle{
 		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: message,
 		next: "All checks on the host passed. The kubelet reports within a minute.",
 	})
