@@ -26,7 +26,8 @@ func (f *fixture) join(m *machinev1.Machine, ready corev1.ConditionStatus) *core
 	f.must(f.Create(f.t.Context(), node))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { f.beat(ctx, node.Name); close(ended) }()
+	name := node.Name // The test goes on with node, and reads it anew.
+	go func() { f.beat(ctx, name); close(ended) }()
 	f.t.Cleanup(func() {
 		cancel()
 		<-ended
