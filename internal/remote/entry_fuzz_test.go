@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -57,9 +58,9 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 			}
 			key := newKey(t)
 			s := newServer(t, key)
-			var seen string
+			var seen atomic.Value
 			s.config.PublicKeyCallback = func(meta ssh.ConnMetadata, _ ssh.PublicKey) (*ssh.Permissions, error) { // it lets everybody in, to see who comes
-				seen = meta.User()
+				seen.Store(meta.User())
 				return &ssh.Permissions{}, nil
 			}
 			s.agent = func(p *process) int {
@@ -75,8 +76,8 @@ func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(c.Close)
-			if seen != user {
-				t.Errorf("the host was told user %q", seen)
+			if seen.Load() != user {
+				t.Errorf("the host was told user %q", seen.Load())
 			}
 			if _, err := c.Run(t.Context(), agentPath, verb.Facts, nil, nil); err != nil {
 				t.Error(err)

@@ -161,8 +161,15 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		}
 	})
 	t.Run("but whose result comes at last, which counts", func(t *testing.T) {
-		said := step("a")
-		c, clock, drops := prepare(t, func(p *process) { p.say(said) })
+		ends := make(chan struct{})
+		c, clock, drops := prepare(t, func(p *process) {
+			select {
+			case <-ends:
+				p.say(result())
+			default:
+				p.say(step("a"))
+			}
+		})
 		lines := make(chan struct{}, 1)
 		wait := inBackground(func() error {
 			_, err := c.Run(t.Context(), agentPath, verb.Facts, nil, func(verb.Line) { lines <- struct{}{} })
@@ -174,7 +181,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 			<-lines
 			clock.Step(silenceLimit - time.Minute)
 		}
-		said = result()
+		close(ends)
 		drops <- struct{}{}
 		clock.pass(endLimit) // the agent lives on
 		if err := wait(); err != nil {
