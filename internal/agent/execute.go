@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -150,9 +152,11 @@ func (e *executor) within(ctx context.Context, limit time.Duration, what string,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended, watched := make(chan struct{}), make(chan struct{})
+	timer := e.clock.NewTimer(limit) // The limit counts from here, whenever the goroutine begins.
 	go func() {
 		defer close(watched)
-		e.watch(what, limit, ended, cancel)
+		defer timer.Stop()
+		e.watch(what, limit, timer, ended, cancel)
 	}()
 	err := action(ctx)
 	close(ended)
@@ -163,9 +167,7 @@ func (e *executor) within(ctx context.Context, limit time.Duration, what string,
 	return err
 }
 
-func (e *executor) watch(what string, limit time.Duration, ended <-chan struct{}, cancel context.CancelCauseFunc) {
-	timer := e.clock.NewTimer(limit)
-	defer timer.Stop()
+func (e *executor) watch(what string, limit time.Duration, timer clock.Timer, ended <-chan struct{}, cancel context.CancelCauseFunc) {
 	ticker := e.clock.NewTicker(HeartbeatInterval)
 	defer ticker.Stop()
 	began := e.clock.Now()

@@ -235,8 +235,8 @@ func TestServiceWhileNetworkingDoesNotAnswer(t *testing.T) {
 			runtime.Gosched()
 		}
 		hang.Store(false) // of the questions to come
-		for r.ticking.looked() < n+2 && r.ctx.Err() == nil {
-			r.ticking.Step(agent.LimitCheck)
+		r.ticking.Step(agent.LimitCheck)
+		for r.ticking.looked() < n+2 && r.ctx.Err() == nil { // that look ends, and one more
 			runtime.Gosched()
 		}
 		if r.ctx.Err() != nil {

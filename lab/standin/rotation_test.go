@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -75,10 +77,13 @@ func (h *clusterHost) requests(ctx context.Context) (count int) {
 	return count
 }
 
+// link is the file store's.
+func (h *clusterHost) link() string { return filepath.Join(h.pki, "kubelet-client-current.pem") }
+
 // current is the content behind the file store's link.
 func (h *clusterHost) current(t *testing.T) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(h.pki, "kubelet-client-current.pem"))
+	content, err := os.ReadFile(h.link())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +96,13 @@ func TestKubeletRotatesItsCertificate(t *testing.T) {
 		h.age()
 		aged := h.current(t)
 		h.start("kubelet")
-		h.poll("the link leads to the next certificate", func(context.Context) (bool, error) { return h.current(t) != aged, nil })
+		h.poll("the link leads to the next certificate", func(context.Context) (bool, error) {
+			content, err := os.ReadFile(h.link())
+			if errors.Is(err, fs.ErrNotExist) {
+				return false, nil // client-go takes the link away before it makes the next one
+			}
+			return string(content) != aged, err
+		})
 		h.poll("its connections are made anew", func(context.Context) (bool, error) {
 			return strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "Certificate rotation detected"), nil
 		})
@@ -99,7 +110,7 @@ func TestKubeletRotatesItsCertificate(t *testing.T) {
 	t.Run("a current certificate that is a plain file and no link cannot be renewed", func(t *testing.T) {
 		h := joinable(t, "win-plain", Options{})
 		h.age()
-		current := filepath.Join(h.pki, "kubelet-client-current.pem")
+		current := h.link()
 		content, err := os.ReadFile(current)
 		if err != nil {
 			t.Fatal(err)
