@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -85,7 +87,7 @@ func (f *flags) config() (*boot.Config, error) {
 
 func (f *flags) openListeners(config *boot.Config) error {
 	var err error
-	if config.Listener, err = net.Listen("tcp", f.listen); err != nil {
+	if config.Listener, err = listen(f.listen, portWait); err != nil {
 		return fmt.Errorf("listen for the API server: %w", err)
 	}
 	if f.listenFD == 0 {
@@ -100,6 +102,20 @@ func (f *flags) openListeners(config *boot.Config) error {
 		return fmt.Errorf("--listen-fd %d listens on %s, which is not TCP", f.listenFD, config.Inherited.Addr())
 	}
 	return nil
+}
+
+// portWait is how long a port may be somebody else's that is to be listened on.
+const portWait = 30 * time.Second
+
+// listen waits for a port that is in use: between the end of a control plane and its next start at the same address, any program may be given
+// the port for one of its connections.
+func listen(address string, limit time.Duration) (net.Listener, error) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
+		listener, err := net.Listen("tcp", address)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return listener, err
+		}
+	}
 }
 
 func (f *flags) applyProfile(config *boot.Config) error {

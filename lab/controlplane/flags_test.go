@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestFlags(t *testing.T) {
@@ -26,6 +30,31 @@ func TestParent(t *testing.T) {
 	t.Run("a parent that is not the one expected has ended", func(t *testing.T) {
 		if err := dieWithParent(1 << 30); err == nil || !strings.Contains(err.Error(), "has ended") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestListen(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	t.Run("a port that stays somebody else's is an error", func(t *testing.T) {
+		if _, err := listen(other.Addr().String(), 0); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a port that becomes free is waited for", func(t *testing.T) {
+		free := make(chan error, 1)
+		time.AfterFunc(50*time.Millisecond, func() { free <- other.Close() })
+		listener, err := listen(other.Addr().String(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		if err := <-free; err != nil {
+			t.Error(err)
 		}
 	})
 }
