@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -43,13 +44,14 @@ func nodeReady(n *corev1.Node) bool {
 func lost(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	n := node(t, r, name)
+	before := n.DeepCopy()
 	for i := range n.Status.Conditions {
 		if condition := &n.Status.Conditions[i]; condition.Type == corev1.NodeReady {
 			condition.Status, condition.Reason, condition.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
 			condition.LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
 		}
 	}
-	must(t, r.Client.Status().Update(t.Context(), n))
+	must(t, r.Client.Status().Patch(t.Context(), n, client.MergeFrom(before)))
 }
 
 // expiredPair is a certificate for a node that was valid until yesterday, with its key.

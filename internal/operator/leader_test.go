@@ -29,7 +29,7 @@ type probes struct {
 // start starts an operator that wants to be the leader, and returns the address of its probes.
 func (p probes) start(cache string) (*rig.Operator, string) {
 	p.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(p.Context(), "tcp", "127.0.77.1:0") // not where every other program takes its ports
 	if err != nil {
 		p.Fatal(err)
 	}

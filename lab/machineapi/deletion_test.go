@@ -208,7 +208,7 @@ func TestDeletionSurvivesTheCloudsErrors(t *testing.T) {
 
 func TestDeletionWhileProvisioning(t *testing.T) {
 	f := start(t)
-	f.memory.pending = true
+	f.memory.holdBack()
 	m := f.newMachine("win")
 	f.await("the cloud was asked", func(context.Context) (bool, error) { return f.memory.count() == 1, nil })
 	f.must(f.Delete(t.Context(), m))

@@ -65,6 +65,13 @@ func (c *memoryCloud) boot(id string) {
 	c.vms[id] = vm
 }
 
+// holdBack leaves new virtual machines without addresses until bootAll.
+func (c *memoryCloud) holdBack() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = true
+}
+
 func (c *memoryCloud) bootAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

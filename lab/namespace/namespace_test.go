@@ -86,7 +86,7 @@ func greet(address string) {
 
 // playNested is a program that goes into namespaces, starts a process there that never ends, and waits for its own end.
 func playNested() int {
-	code, err := Main(Config{Grace: time.Second}, func(ctx context.Context, e *Environment) int {
+	code, err := Main(Config{Grace: 30 * time.Second}, func(ctx context.Context, e *Environment) int {
 		sleeper := exec.Command(os.Args[0])
 		sleeper.Env = append(os.Environ(), roleVariable+"="+roleSleeper)
 		sleeper.Stdout = os.Stdout // Keeps the pipe open for as long as it lives.

@@ -27,7 +27,11 @@ func (s *standIns) approveServing(ctx context.Context, name string) error {
 		return nil
 	}
 	machine, err := s.machineOf(ctx, node)
-	if err != nil || machine == nil {
+	if err != nil {
+		return err
+	}
+	if machine == nil {
+		_, err := s.nodes.Get(node) // A request may be seen before its node is: it is looked at again.
 		return err
 	}
 	csr, err := parseRequest(request)

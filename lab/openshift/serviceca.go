@@ -66,6 +66,8 @@ func (s *standIns) serveServices(ctx context.Context) (*controller, error) {
 		}
 	}
 	factory.StartWithContext(ctx)
+	// A Secret that is deleted before it was seen leaves no trace.
+	factory.WaitForCacheSyncWithContext(ctx)
 	return c, nil
 }
 

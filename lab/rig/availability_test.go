@@ -15,7 +15,7 @@ import (
 
 func TestAvailability(t *testing.T) {
 	r := newRig(t, Options{Hosts: Hosts(2)})
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, 5*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAvailability(t *testing.T) {
 func TestStaleWatches(t *testing.T) {
 	const delay = 2 * time.Second
 	r := newRig(t, Options{Hosts: Hosts(1)})
-	ctx := within(t, 2*time.Minute)
+	ctx := within(t, 5*time.Minute)
 	if _, err := r.InstallOperator(ctx, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ const (
 	// olderPoll is how often a seed looks whether the cluster has done its part.
 	olderPoll = 100 * time.Millisecond
 	// olderLimit is how long it waits for that.
-	olderLimit = 30 * time.Second
+	olderLimit = 3 * time.Minute
 )
 
 // SeedOlderHost makes of a new host one that an older operator has configured, with its node in service, and returns the Node. The namespace

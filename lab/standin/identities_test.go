@@ -94,8 +94,8 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	h.grant("cloud-node-managers", "system:cloud-node-managers",
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}})
-	done := h.awaitNode("the node is initialized", initialized)
-	if done.Spec.ProviderID != "azure:///win-cloud/10.9.0.5" || len(done.Spec.Taints) != 1 || len(done.Status.Addresses) != 2 {
+	done := h.awaitNode("the node is initialized, and has the taint of Windows alone", func(n *corev1.Node) bool { return initialized(n) && len(n.Spec.Taints) == 1 })
+	if done.Spec.ProviderID != "azure:///win-cloud/10.9.0.5" || len(done.Status.Addresses) != 2 {
 		t.Errorf("provider ID %s, taints %v, addresses %v", done.Spec.ProviderID, done.Spec.Taints, done.Status.Addresses)
 	}
 }

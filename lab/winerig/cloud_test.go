@@ -30,7 +30,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); <-ticker.C {
+	for deadline := time.Now().Add(2 * time.Minute); !condition(); <-ticker.C {
 		if time.Now().After(deadline) {
 			t.Fatal("not in time: " + what)
 		}

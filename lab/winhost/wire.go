@@ -93,8 +93,9 @@ func (c *wireConn) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	allowed := c.host.faults.allow(len(b))
+	c.host.traffic.sent.Add(int64(allowed)) // Before it is sent: who has got it may end the connection, which is when traffic is summed up.
 	n, err := c.Conn.Write(b[:allowed])
-	c.host.traffic.sent.Add(int64(n))
+	c.host.traffic.sent.Add(int64(n - allowed))
 	if allowed < len(b) {
 		_ = c.Close() // that is the point
 		err = net.ErrClosed

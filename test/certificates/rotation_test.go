@@ -97,6 +97,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l.awaitAgents(staying)
 	first.Kill()
 	lost.Machine().PowerOff()
+	l.awaitSigned()
 	mark := time.Now()
 	l.checkNoneBegan(staying)
 	l.signer.SetValidity(whole)
@@ -155,6 +156,20 @@ func (l lab) checkNoneBegan(hosts []*rig.Host) {
 			l.Fatalf("the agent's certificate of %s was due before the nodes were Ready, which took %s; the machine is too busy", h.Options.Name, age)
 		}
 	}
+}
+
+// awaitSigned waits until all that was approved is signed.
+func (l lab) awaitSigned() {
+	l.Helper()
+	l.within(limit, func(ctx context.Context) error {
+		return l.WaitFor(ctx, "what was approved to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list certificatesv1.CertificateSigningRequestList
+			err := reader.List(ctx, &list)
+			return !slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
+				return len(request.Status.Conditions) > 0 && len(request.Status.Certificate) == 0
+			}), err
+		})
+	})
 }
 
 // awaitRequests waits until a kubelet asks for a renewal, which nobody approves.

@@ -160,10 +160,10 @@ func get(ctx context.Context, url string) int {
 	return response.StatusCode
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress is one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.77.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,9 +170,10 @@ func TestANewImageComesWithNewMachines(t *testing.T) {
 	}
 	set := &machinev1.MachineSet{}
 	l.must(l.Client.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows"}, set))
+	before := set.DeepCopy()
 	value := set.Spec.Template.Spec.ProviderSpec.Value
 	value.Raw = bytes.Replace(value.Raw, []byte("ami-windows-2019"), []byte("ami-windows-2022"), 1)
-	l.must(l.Client.Update(t.Context(), set))
+	l.must(l.Client.Patch(t.Context(), set, client.MergeFrom(before)))
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "the new template to be known", &machinev1.MachineSet{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 			known := &machinev1.MachineSet{}

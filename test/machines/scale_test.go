@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
 type machine = machinev1.Machine
@@ -215,7 +215,7 @@ func TestARestartedOperatorLeavesTheHostsOfMachinesAlone(t *testing.T) {
 	l.ready("another", 1)
 	for _, name := range names {
 		entries := l.MachineHost(name).Machine().Journal().Entries(nil)[before[name]:]
-		if touched := slices.DeleteFunc(entries, func(e fake.Entry) bool { return e.PID != 0 }); len(touched) > 0 {
+		if touched := slices.DeleteFunc(entries, rigtest.OfTheHost); len(touched) > 0 {
 			t.Errorf("the operator touched host %s: %+v", name, touched)
 		}
 	}

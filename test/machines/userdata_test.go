@@ -60,7 +60,7 @@ func TestUserDataIsKeptRight(t *testing.T) {
 	t.Run("an edit is corrected, and the Secret stays the same one", func(t *testing.T) {
 		after := secret.DeepCopy()
 		after.Data["userData"] = []byte("<powershell>Remove-Item C:\\</powershell>")
-		l.must(l.Client.Update(t.Context(), after))
+		l.must(l.Client.Patch(t.Context(), after, client.MergeFrom(secret)))
 		becomes("to be put right", right)
 		if secret.UID != uid {
 			t.Error("it was made anew")

@@ -233,10 +233,10 @@ func get(ctx context.Context, url string, as *rest.Config) (int, string, error) 
 	return response.StatusCode, string(body), err
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress is one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
 func freeAddress(l lab) string {
 	l.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.77.1:0")
 	l.must(err)
 	defer listener.Close()
 	return listener.Addr().String()

@@ -181,11 +181,12 @@ func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
 func (l lab) silentForAnHour(name string) {
 	l.Helper()
 	node := l.node(name)
+	before := node.DeepCopy()
 	for i := range node.Status.Conditions {
 		if condition := &node.Status.Conditions[i]; condition.Type == corev1.NodeReady {
 			condition.Status, condition.Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
 			condition.LastTransitionTime.Time = condition.LastTransitionTime.Add(-time.Hour)
 		}
 	}
-	l.must(l.Client.Status().Update(l.Context(), node))
+	l.must(l.Client.Status().Patch(l.Context(), node, client.MergeFrom(before)))
 }

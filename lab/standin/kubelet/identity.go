@@ -34,6 +34,7 @@ const (
 type identity struct {
 	k           *kubelet
 	manager     certificate.Manager // nil when it does not rotate
+	first       *tls.Certificate    // what it had before it could renew it
 	connections *connrotation.Dialer
 	fail        func(error)
 }
@@ -63,6 +64,7 @@ func (k *kubelet) newIdentity(ctx context.Context, fail func(error)) (*identity,
 		return nil, fmt.Errorf("failed to run Kubelet: failed to initialize kubelet client: %w", err)
 	}
 	if id.manager != nil {
+		id.first = id.manager.Current()
 		id.manager.Start()
 	}
 	return id, nil
@@ -154,7 +156,7 @@ func (id *identity) watch(ctx context.Context) {
 	}
 	ticker := id.k.Clock.NewTicker(rotationCheck)
 	defer ticker.Stop()
-	last, lastSeen := id.manager.Current(), id.k.Clock.Now()
+	last, lastSeen := id.first, id.k.Clock.Now()
 	for {
 		select {
 		case <-ctx.Done():
