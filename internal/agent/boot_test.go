@@ -209,7 +209,9 @@ func TestServiceKilledAnywhereAfterABoot(t *testing.T) {
 				}
 				r.tick()
 			}
+			lock.Lock()
 			t.Log("killed before " + at)
+			lock.Unlock()
 			if !up() {
 				t.Fatalf("the node is not back: %s", names(r.plan(r.full())))
 			}

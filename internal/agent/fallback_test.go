@@ -302,7 +302,7 @@ func TestServiceGoesOnWithARollback(t *testing.T) {
 	r.pass(agent.DriftPoll)
 	killed := false
 	r.OnOperation(func(o fake.Operation) error {
-		if killed || o.Process.Service != "" || o.Interface+"."+o.Method != "Services.Configure" {
+		if o.Process.Service != "" || o.Interface+"."+o.Method != "Services.Configure" || killed {
 			return nil
 		}
 		killed = true

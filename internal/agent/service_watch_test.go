@@ -115,7 +115,7 @@ func TestServiceSeesAChangeDuringAComparison(t *testing.T) {
 	armed := true
 	r.OnOperation(func(o fake.Operation) error {
 		// The last part of the facts: services were queried before.
-		if armed && o.Process.Service == nodespec.ServiceAgent && o.Interface == "EventLog" && o.Method == "KnowsSource" {
+		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "EventLog" && o.Method == "KnowsSource" && armed {
 			armed = false
 			if err := r.Host().Services.Stop(r.ctx, "kube-proxy"); err != nil {
 				t.Error(err)

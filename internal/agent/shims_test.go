@@ -36,7 +36,7 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 		}
 		left := -1
 		r.OnOperation(func(o fake.Operation) error {
-			if left < 0 && o.Interface == "Files" && o.Method == "Remove" && (nodespec.Within(o.Target, nodespec.ReleasesRoot) || nodespec.Within(nodespec.ReleasesRoot, o.Target)) {
+			if o.Interface == "Files" && o.Method == "Remove" && (nodespec.Within(o.Target, nodespec.ReleasesRoot) || nodespec.Within(nodespec.ReleasesRoot, o.Target)) && left < 0 {
 				left = len(r.shims())
 			}
 			return nil
@@ -70,7 +70,7 @@ func TestRemovalEndsContainerShims(t *testing.T) {
 		release := r.full().Releases[1]
 		late := false
 		r.OnOperation(func(o fake.Operation) error {
-			if !late && o.Interface == "Services" && o.Method == "Stop" && o.Target == "containerd" {
+			if o.Interface == "Services" && o.Method == "Stop" && o.Target == "containerd" && !late {
 				late = true
 				r.oneMoreShim(release)
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"testing/iotest"
 
 	"github.com/pkg/sftp"
@@ -262,7 +263,10 @@ func TestUploadsThatFail(t *testing.T) {
 	t.Run("the operator stops in the middle", func(t *testing.T) {
 		noLeaks(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		s, c := hostWith(t, nil, func(s *server) { s.disk.writes = cancel })
+		key := newKey(t)
+		s := newServer(t, key)
+		s.disk.writes = cancel
+		c := s.connect(&remote.Dialer{Limits: remote.Limits{End: 10 * time.Minute}}, key) // else a busy machine may lose the connection
 		expectCancelled(t, upload(ctx, c))
 		s.disk.mu.Lock()
 		s.disk.writes = nil

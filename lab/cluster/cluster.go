@@ -57,6 +57,9 @@ type Options struct {
 	ExternalSigner bool
 	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so otherwise.
 	NoRenewalApproval bool
+	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default when 0. Tests whose
+	// nodes are nobody's need more.
+	NodeGracePeriod time.Duration
 	// BootLimit is how long the start may take; 2 minutes when 0.
 	BootLimit time.Duration
 }
@@ -181,6 +184,9 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 		if set {
 			args = append(args, "--"+name)
 		}
+	}
+	if o.NodeGracePeriod > 0 {
+		args = append(args, "--node-grace-period="+o.NodeGracePeriod.String())
 	}
 	if o.Listener == nil {
 		return args, nil, nil

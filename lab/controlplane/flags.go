@@ -29,6 +29,7 @@ type flags struct {
 	listenFDKubeconfig                   string
 	profile, platform, domain, apiIntURL string
 	externalSigner, noRenewalApproval    bool
+	nodeGracePeriod                      time.Duration
 	parent                               int
 }
 
@@ -47,6 +48,7 @@ func (f *flags) parse(args []string) error {
 	set.StringVar(&f.apiIntURL, "api-int-url", "", "URL at which nodes reach the API server; the listener's port is added when it has none (default https://api-int.<domain>)")
 	set.BoolVar(&f.externalSigner, "external-signer", false, "leave the certificate signing requests that were approved to somebody else to sign")
 	set.BoolVar(&f.noRenewalApproval, "no-renewal-approval", false, "have the controller manager approve no renewals of nodes, which it does with the profile openshift")
+	set.DurationVar(&f.nodeGracePeriod, "node-grace-period", 0, "how long a node may be silent until the controller manager takes it for unreachable (default: its own)")
 	set.IntVar(&f.parent, "parent", 0, "process id of the parent, which this process is killed with (default: the present parent)")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -78,7 +80,7 @@ func (f *flags) config() (*boot.Config, error) {
 	if err := os.Chdir(f.dir); err != nil {
 		return nil, fmt.Errorf("change to --dir: %w", err)
 	}
-	config := &boot.Config{Dir: f.dir, AuditLog: f.auditLog, ExternalSigner: f.externalSigner}
+	config := &boot.Config{Dir: f.dir, AuditLog: f.auditLog, ExternalSigner: f.externalSigner, NodeGracePeriod: f.nodeGracePeriod}
 	if err := f.openListeners(config); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ func TestAnAgentMayWriteItsReportAndNothingElse(t *testing.T) {
 	f.create(reportOf(f.namespace, ownNode), reportOf(f.namespace, otherNode))
 	stolen := f.agent(ownNode)
 	ctx := t.Context()
+	f.mayReport(ownNode)
 
 	t.Run("its own report", func(t *testing.T) {
 		must(t, stolen.Status().Patch(ctx, reportOf(f.namespace, ownNode), merge(`{"status": {"state": "InSync", "agentVersion": "12.0.0"}}`)))

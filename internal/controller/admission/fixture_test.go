@@ -70,6 +70,19 @@ func newFixture(t *testing.T, namespace string) *fixture {
 	return f
 }
 
+// mayReport waits until the API server knows that the agent of a node has its right: it learns of rights later than it stores them.
+func (f *fixture) mayReport(node string) {
+	f.Helper()
+	agent := f.agent(node)
+	f.await("the agent of "+node+" may report", func(ctx context.Context) (bool, error) {
+		err := agent.Status().Patch(ctx, reportOf(f.namespace, node), merge(`{"status": {"state": "InSync"}}`))
+		if apierrors.IsForbidden(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
 func (f *fixture) client(config *rest.Config) client.Client {
 	f.Helper()
 	config = rest.CopyConfig(config)

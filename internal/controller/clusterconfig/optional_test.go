@@ -16,6 +16,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,7 +147,10 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 			if i < len(removed) {
 				delete(fresh.Object, "status")
 			}
-			awaitThat(t, o.GetName()+" is made again", func(ctx context.Context) bool { return admin.Create(ctx, fresh.DeepCopy()) == nil })
+			awaitThat(t, o.GetName()+" is made again", func(ctx context.Context) bool {
+				err := admin.Create(ctx, fresh.DeepCopy())
+				return err == nil || apierrors.IsAlreadyExists(err) // an attempt may have had its effect and yet failed
+			})
 		}
 	}
 	t.Cleanup(restore)
@@ -155,14 +159,14 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 
 func awaitThat(t *testing.T, what string, condition func(context.Context) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for !condition(ctx) {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("in 30 s not: %s", what)
+			t.Fatalf("in 3 min not: %s", what)
 		case <-ticker.C:
 		}
 	}

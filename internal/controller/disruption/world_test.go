@@ -42,7 +42,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+// Nodes are reported once, and have no kubelets that would go on.
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NodeGracePeriod: time.Hour})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 

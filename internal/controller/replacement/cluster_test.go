@@ -47,7 +47,8 @@ import (
 
 const versionBefore, version = "11.0.0-abc1234", "12.0.0"
 
-var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift})
+// Nodes are reported once, and have no kubelets that would go on.
+var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NodeGracePeriod: time.Hour})
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 

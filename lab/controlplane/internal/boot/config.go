@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/pki"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	AutoApproveRenewals bool
 	// ExternalSigner leaves the CSRs that were approved to somebody else to sign.
 	ExternalSigner bool
+	// NodeGracePeriod is how long a node may be silent until the controller manager takes it for unreachable; its default when 0.
+	NodeGracePeriod time.Duration
 	// ExternalCloudProvider is set where an external cloud controller manager would run.
 	ExternalCloudProvider bool
 	// AdmissionPlugins are enabled in addition to the defaults.

@@ -54,6 +54,9 @@ func controllerManagerArgs(c *Config, creds *Credentials, kubeconfig string) []s
 		flag("service-cluster-ip-range", ServiceNetwork),
 		flag("allocate-node-cidrs", false),
 	}
+	if c.NodeGracePeriod > 0 {
+		args = append(args, flag("node-monitor-grace-period", c.NodeGracePeriod.String()))
+	}
 	if c.ExternalCloudProvider {
 		args = append(args, flag("cloud-provider", "external"))
 	}
