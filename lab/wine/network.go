@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -24,7 +25,7 @@ func newLink(pid int, address, gateway netip.Addr) (link, error) {
 	l := link{outside: fmt.Sprintf("wine-%x", four[:]), inside: "eth0"}
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = l.outside
-	err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: l.inside, PeerNamespace: netlink.NsPid(pid)})
+	err := add(&netlink.Veth{LinkAttrs: attributes, PeerName: l.inside, PeerNamespace: netlink.NsPid(pid)})
 	if errors.Is(err, syscall.EEXIST) {
 		return link{}, fmt.Errorf("the address %s is in use by another Wine host: interface %s is there", address, l.outside)
 	}
@@ -35,6 +36,18 @@ func newLink(pid int, address, gateway netip.Addr) (link, error) {
 		return link{}, errors.Join(err, l.remove())
 	}
 	return l, nil
+}
+
+// partingTime is how long an interface may still be there of a host that has ended: the kernel takes it away some time after the host's namespace.
+const partingTime = 5 * time.Second
+
+func add(veth *netlink.Veth) error {
+	for deadline := time.Now().Add(partingTime); ; time.Sleep(50 * time.Millisecond) {
+		err := netlink.LinkAdd(veth)
+		if !errors.Is(err, syscall.EEXIST) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 func (l link) connect(address, gateway netip.Addr) error {
