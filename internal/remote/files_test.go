@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 	"testing/iotest"
+	"time"
 
 	"github.com/pkg/sftp"
 
