@@ -198,7 +198,7 @@ func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 		t.Errorf("what happens next does not speak of %q", c.next)
 	}
 	// Times in a status are in whole seconds, the first retry comes after two, and the machine may be busy: without a limit it would take minutes.
-	const slack = 2 * time.Minute
+	const slack = 20 * time.Second
 	told := condition.LastTransitionTime.Time
 	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == c.step }) {
 		if entry.Time.Before(told.Add(time.Second)) {

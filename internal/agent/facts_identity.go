@@ -53,19 +53,9 @@ func (g *gatherer) identity(ctx context.Context, identity nodespec.Identity) (fa
 	return facts, nil
 }
 
-// current is the certificate in use; nil when a certificate store of client-go could not work with what is there. A rotation may be under way,
-// for which a node must not be taken for one without a certificate.
+// current is the certificate in use; nil when a certificate store of client-go could not work with what is there.
 func (a *agent) current(ctx context.Context, identity nodespec.Identity) (*pair, error) {
-	for _, link := range []string{currentLink(identity), updatedLink(identity), currentLink(identity)} {
-		if p, err := a.linked(ctx, link); p != nil || err != nil {
-			return p, err
-		}
-	}
-	return nil, nil
-}
-
-// linked is the certificate that a link leads to, nil without one.
-func (a *agent) linked(ctx context.Context, link string) (*pair, error) {
+	link := currentLink(identity)
 	info, err := a.host.Files.Stat(ctx, link)
 	if errors.Is(err, host.ErrNotExist) {
 		return nil, nil

@@ -27,10 +27,6 @@ func currentLink(identity nodespec.Identity) string {
 	return identity.Path(nodespec.CurrentCertificate)
 }
 
-// updatedLink is what client-go's certificate store calls the next link before it takes the current one away and renames it. A program that
-// was killed between the two finds it there at its next start.
-func updatedLink(identity nodespec.Identity) string { return identity.Path("updated") }
-
 func pendingFile(identity nodespec.Identity) string { return identity.Path("pending") }
 
 // pair is a private key and what was made for it: a certificate chain or a request.

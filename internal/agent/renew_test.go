@@ -122,18 +122,6 @@ func TestAnIdentityOfItsOwn(t *testing.T) {
 			t.Error(names(p))
 		}
 	})
-	t.Run("is known in the moment in which the program's store has taken the link away and not yet put the next one in its place", func(t *testing.T) {
-		current, next := cloud.Path(nodespec.CurrentCertificate), cloud.Path("updated")
-		r.must(r.Host().Tree.Rename(r.ctx, current, next))
-		line, _ := r.run(append([]string{"plan"}, r.send(spec)...)...)
-		r.must(r.Host().Tree.Rename(r.ctx, next, current))
-		if line.Type != verb.TypeResult || line.Result.Facts.Identities[cloud.Name].Current == nil {
-			t.Fatalf("%s %v: the certificate is not known", line.Type, line.Failure)
-		}
-		if p := line.Result.Plan; slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return strings.Contains(s.Name, "Certificate") }) {
-			t.Error(names(*p))
-		}
-	})
 }
 
 func TestRenewal(t *testing.T) {

@@ -330,12 +330,21 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 	})
 	t.Run("and the agent falls silent", func(t *testing.T) {
 		s, c, clock := prepare(t, "", func(p *process) int {
-			p.say(hello()) // and no second line, which might be read after the clock was stepped
+			p.say(hello(), step("a"))
 			p.server.hang("agent", p.closed)
 			return 0
 		})
-		wait := start(t.Context(), c)
+		read := make(chan verb.Line, 10)
+		wait := inBackground(func() error {
+			_, err := c.Run(t.Context(), agentPath, verb.Apply, nil, func(line verb.Line) { read <- line })
+			return err
+		})
 		<-s.hung
+		for line := range read { // the last one, too, before the clock is stepped: it counts from when it is read
+			if line.Type == step("a").Type {
+				break
+			}
+		}
 		clock.pass(silenceLimit)
 		expectTimeout(t, wait(), remote.ReasonAgentSilent, "the next line of the agent's verb apply")
 	})

@@ -67,8 +67,8 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 		return reconcile.Result{}, r.lost(ctx, m)
 	}
 	if !found {
-		if gone, err := r.isGone(ctx, m); err != nil || gone {
-			return reconcile.Result{}, err
+		if outdated, err := r.isOutdated(ctx, m); err != nil || outdated {
+			return reconcile.Result{}, err // what the cache learns comes as a request of its own
 		}
 		if err := r.provision(ctx, m, spec, id); err != nil {
 			return reconcile.Result{}, err
@@ -83,8 +83,9 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 	return r.observe(ctx, m, spec, id, vm)
 }
 
-// isGone asks the API server itself: the cache may still show a Machine that is gone, whose virtual machine nobody would ever delete.
-func (r *machineReconciler) isGone(ctx context.Context, m *machinev1.Machine) (bool, error) {
+// isOutdated asks the API server itself whether the Machine is to get a virtual machine no more: the cache may still show one that is gone, whose
+// virtual machine nobody would ever delete, or one from before its virtual machine was seen, which is not made again.
+func (r *machineReconciler) isOutdated(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	now := &machinev1.Machine{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(m), now)
 	if apierrors.IsNotFound(err) {
@@ -93,7 +94,7 @@ func (r *machineReconciler) isGone(ctx context.Context, m *machinev1.Machine) (b
 	if err != nil {
 		return false, fmt.Errorf("read Machine %s: %w", m.Name, err)
 	}
-	return now.UID != m.UID || !now.DeletionTimestamp.IsZero(), nil
+	return now.UID != m.UID || !now.DeletionTimestamp.IsZero() || provisioned(now), nil
 }
 
 // observe notes down how the virtual machine is, and links the Machine to its Node.

@@ -142,13 +142,8 @@ func TestFailedMachines(t *testing.T) {
 		f := f.with(t)
 		f.newMachine("lost")
 		f.awaitPhase("lost", machinev1.PhaseProvisioned)
-		m := &machinev1.Machine{}
-		f.await("the Machine is Failed", func(ctx context.Context) (bool, error) {
-			// Time and again: a look at the cloud may be under way that does not know yet that the Machine has had its virtual machine.
-			f.must(f.memory.Delete(ctx, f.memory.madeFor("lost")[0].ID))
-			err := f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "lost"}, m)
-			return err == nil && phase(m) == machinev1.PhaseFailed, err
-		})
+		f.must(f.memory.Delete(t.Context(), f.memory.madeFor("lost")[0].ID))
+		m := f.awaitPhase("lost", machinev1.PhaseFailed)
 		if *m.Status.ErrorMessage != "Can't find created instance." || m.Annotations[annotationInstanceState] != "Unknown" {
 			t.Errorf("%s, annotations %v", *m.Status.ErrorMessage, m.Annotations)
 		}

@@ -166,7 +166,10 @@ func (l lab) awaitSigned() {
 			var list certificatesv1.CertificateSigningRequestList
 			err := reader.List(ctx, &list)
 			return !slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
-				return len(request.Status.Conditions) > 0 && len(request.Status.Certificate) == 0
+				approved := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+					return c.Type == certificatesv1.CertificateApproved
+				})
+				return approved && len(request.Status.Certificate) == 0
 			}), err
 		})
 	})

@@ -149,7 +149,11 @@ func withoutOptionalKinds(t *testing.T) (restore func()) {
 			}
 			awaitThat(t, o.GetName()+" is made again", func(ctx context.Context) bool {
 				err := admin.Create(ctx, fresh.DeepCopy())
-				return err == nil || apierrors.IsAlreadyExists(err) // an attempt may have had its effect and yet failed
+				if !apierrors.IsAlreadyExists(err) {
+					return err == nil
+				}
+				there := fresh.DeepCopy() // an attempt may have had its effect and yet failed
+				return admin.Get(ctx, client.ObjectKeyFromObject(there), there) == nil && there.GetDeletionTimestamp() == nil
 			})
 		}
 	}
