@@ -27,10 +27,6 @@ TESTFLAGS :=
 
 # The Kubernetes release that the lab's control plane is built from; lab/controlplane/go.mod pins the modules.
 KUBERNETES_VERSION := v1.36.3
-KUBERNETES_LDFLAGS := -s -w \
-	-X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION) \
-	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION:v%=%))) \
-	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION:v%=%)))
 
 # One module at a time, exactly the pinned versions, and no look at git: a checkout may belong to another user. Exported,
 # because tests build programs as well. What the machine sets besides is kept.
@@ -40,16 +36,16 @@ export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=%,$(shell go env GOFLAGS)
 # FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was submitted for validation, and has them use it: CONTRIBUTING.md says more.
 FIPS :=
 
-# Everything but the race detector goes without a C compiler.
-GO_BUILD       := CGO_ENABLED=0 go build
-PRODUCT_BUILD  := $(if $(FIPS),GOFIPS140=v1.0.0 )$(GO_BUILD)
+# Builds programs by name, and says how far it is. Everything but the race detector goes without a C compiler.
+BUILD          := go run ./hack/build -version "$(VERSION)" -kubernetes "$(KUBERNETES_VERSION)" $(if $(FIPS),-fips)
 CONTROL_PLANE  := lab/controlplane
 CONTROLLER_GEN := build/tools/controller-gen
 GOLANGCI_LINT  := build/tools/golangci-lint
 GOVULNCHECK    := build/tools/govulncheck
+GOTESTSUM      := build/tools/gotestsum
 
-# A kubectl is built for the demo only where the machine has none.
-KUBECTL := $(if $(shell command -v kubectl),,build/kubectl)
+# A kubectl is built only for a demo that stays up, where the machine has none.
+KUBECTL := $(if $(ONCE)$(shell command -v kubectl),,kubectl)
 
 .PHONY: help
 help: ## Show this help.
@@ -58,7 +54,8 @@ help: ## Show this help.
 ##### Run
 
 .PHONY: demo
-demo: build $(KUBECTL) ## Boot a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine, ONCE=1 leaves when all are Ready.
+demo: ## Boot a real control plane, the operator and test hosts. HOSTS=2 HOST=fake|wine, ONCE=1 leaves when all are Ready.
+	@$(BUILD) $(PROGRAMS) $(KUBECTL)
 	@exec build/lab demo --hosts $(HOSTS) --host $(HOST) $(if $(ONCE),--once)
 
 .PHONY: bench
@@ -67,44 +64,20 @@ bench: build ## Measure connections, bytes, steps and times in the lab, and comp
 
 ##### Build. Go's own cache knows what is out of date, so every binary is phony and a second run takes about a second.
 
+PROGRAMS := lab-controlplane wmco wicd.exe lab
+
 .PHONY: build
-build: build/lab-controlplane build/wmco build/wicd.exe build/lab ## Build everything that the demo and the tests run.
+build: ## Build everything that the demo and the tests run.
+	@$(BUILD) $(PROGRAMS)
 
-.PHONY: build/wmco build/wicd.exe build/lab build/lab-controlplane build/kubectl
-
-build/wmco:
-	@echo "building $@ (the operator)"
-	@$(PRODUCT_BUILD) -ldflags "-X main.version=$(VERSION)" -o $@ ./cmd/wmco
-
-build/wicd.exe:
-	@echo "building $@ (the agent, for Windows)"
-	@GOOS=windows GOARCH=amd64 $(PRODUCT_BUILD) -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/wicd
-
-build/lab:
-	@echo "building $@ (the simulated hosts and the demo)"
-	@$(GO_BUILD) -o $@ ./lab/demo
-
-build/lab-controlplane:
-	@echo "building $@ (etcd and Kubernetes $(KUBERNETES_VERSION) in one program; about five minutes on two cores when cold)"
-	@hack/build-with-progress $(CONTROL_PLANE) $@ . -ldflags "$(KUBERNETES_LDFLAGS)"
-
-build/kubectl:
-	@echo "building $@ (this machine has no kubectl)"
-	@hack/build-with-progress $(CONTROL_PLANE) $@ k8s.io/kubernetes/cmd/kubectl -ldflags "$(KUBERNETES_LDFLAGS)"
+.PHONY: $(PROGRAMS:%=build/%) build/kubectl
+$(PROGRAMS:%=build/%) build/kubectl: build/%:
+	@$(BUILD) $*
 
 # The tools, at the versions that tools/go.mod pins.
-
-$(CONTROLLER_GEN): tools/go.mod tools/go.sum
+$(CONTROLLER_GEN) $(GOLANGCI_LINT) $(GOVULNCHECK) $(GOTESTSUM): build/tools/%: tools/go.mod tools/go.sum
 	@echo "building $@"
-	@hack/build-with-progress tools $@ sigs.k8s.io/controller-tools/cmd/controller-gen
-
-$(GOLANGCI_LINT): tools/go.mod tools/go.sum
-	@echo "building $@ (some minutes on two cores when cold)"
-	@hack/build-with-progress tools $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
-$(GOVULNCHECK): tools/go.mod tools/go.sum
-	@echo "building $@"
-	@hack/build-with-progress tools $@ golang.org/x/vuln/cmd/govulncheck
+	@$(BUILD) $*
 
 ##### The payload: what runs on Windows nodes. docs/payload.md says more.
 
@@ -142,8 +115,19 @@ WINDOWS_PACKAGES := ./cmd/wicd/... ./internal/agent/winservice/... ./internal/ho
 	./lab/wine/sshd/... ./lab/wine/standin/... ./test/wine/administrator/...
 
 .PHONY: test
-test: build ## Run all tests, with the race detector where a C compiler is found.
-	@hack/run-tests $(TESTFLAGS)
+test: build $(GOTESTSUM) ## Run every unit and controller test, and an end-to-end story of each area: minutes.
+	@hack/run-tests quick $(TESTFLAGS)
+
+.PHONY: test-all
+test-all: test test-rest ## Run all tests: those of `make test`, and those of `make test-rest`.
+
+.PHONY: test-rest
+test-rest: build $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end tests, faults and kills, Wine, and the race detector.
+	@hack/run-tests rest $(TESTFLAGS)
+
+.PHONY: test-times
+test-times: ## Show where the time of the last test runs went: the slowest packages and tests, and what was compiled for them.
+	@go run ./hack/testtimes
 
 .PHONY: verify
 verify: check lint vulncheck ## Check all that needs no test run: generated files, format, vet, documents, lint, known vulnerabilities.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// options are what the Makefile says of all programs.
+type options struct {
+	version, kubernetes string
+	fips                bool
+}
+
+// program is an executable, and what it is built from.
+type program struct {
+	name, output string
+	module       string // directory of the Go module
+	source       string // package
+	goos         string
+	product      bool // what a cluster runs
+	flags        func(options) []string
+}
+
+// programs are all that can be built.
+var programs = []program{
+	{name: "lab-controlplane", output: "build/lab-controlplane", module: "lab/controlplane", source: ".", goos: "linux", flags: kubernetesFlags},
+	{name: "wmco", output: "build/wmco", module: ".", source: "./cmd/wmco", goos: "linux", product: true, flags: func(o options) []string {
+		return []string{"-ldflags", "-X main.version=" + o.version}
+	}},
+	{name: "lab", output: "build/lab", module: ".", source: "./lab/demo", goos: "linux"},
+	{name: "wicd.exe", output: "build/wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true, flags: func(o options) []string {
+		return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}
+	}},
+	{name: "kubectl", output: "build/kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl", goos: "linux", flags: kubernetesFlags},
+	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),
+	tool("golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"),
+	tool("govulncheck", "golang.org/x/vuln/cmd/govulncheck"),
+	tool("gotestsum", "gotest.tools/gotestsum"),
+}
+
+// tool is a program of the module tools, which pins its version.
+func tool(name, source string) program {
+	return program{name: name, output: "build/tools/" + name, module: "tools", source: source, goos: "linux"}
+}
+
+// kubernetesFlags give Kubernetes' programs their version; without it they say v0.0.0-master.
+func kubernetesFlags(o options) []string {
+	const in = " -X k8s.io/component-base/version."
+	parts := append(strings.Split(strings.TrimPrefix(o.kubernetes, "v"), "."), "", "")
+	return []string{"-ldflags", "-s -w" + in + "gitVersion=" + o.kubernetes + in + "gitMajor=" + parts[0] + in + "gitMinor=" + parts[1]}
+}
+
+func names() []string {
+	all := make([]string, len(programs))
+	for i, p := range programs {
+		all[i] = p.name
+	}
+	return all
+}
+
+// choose returns the named programs in the order of the table.
+func choose(wanted []string) ([]program, error) {
+	var chosen []program
+	for _, p := range programs {
+		if slices.Contains(wanted, p.name) {
+			chosen = append(chosen, p)
+		}
+	}
+	for _, name := range wanted {
+		if !slices.Contains(names(), name) {
+			return nil, fmt.Errorf("there is no program %q: the programs are %s", name, strings.Join(names(), ", "))
+		}
+	}
+	return chosen, nil
+}
+
+// environment is that of go, for this program. Nothing needs a C compiler. The compiler is a short-lived process that works a sixth less when it
+// collects its garbage more seldom.
+func (p program) environment(o options) []string {
+	environment := os.Environ()
+	if os.Getenv("GOGC") == "" {
+		environment = append(environment, "GOGC=400")
+	}
+	if o.fips && p.product {
+		environment = append(environment, "GOFIPS140=v1.0.0")
+	}
+	if p.goos == "windows" {
+		environment = append(environment, "GOARCH=amd64")
+	}
+	return append(environment, "CGO_ENABLED=0", "GOOS="+p.goos)
+}
+
+// build builds the program, and reports to progress what is compiled for it.
+func (p program) build(ctx context.Context, o options, progress *progress) error {
+	output, err := filepath.Abs(p.output)
+	if err != nil {
+		return err
+	}
+	arguments := []string{"build", "-v", "-o", output}
+	if p.flags != nil {
+		arguments = append(arguments, p.flags(o)...)
+	}
+	command := exec.CommandContext(ctx, "go", append(arguments, p.source)...)
+	command.Dir, command.Env = p.module, p.environment(o)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	reader, writer := io.Pipe()
+	command.Stdout, command.Stderr = writer, writer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for lines := bufio.NewScanner(reader); lines.Scan(); {
+			progress.line(p.goos, lines.Text())
+		}
+	}()
+	err = command.Run()
+	_ = writer.Close()
+	<-done
+	return err
+}
