@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"time"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
 // Verdict is what became of a budget.
@@ -38,6 +40,9 @@ const (
 	maxFiftySeconds    = 60
 	maxAddedSeconds    = 10
 	maxPatchPercent    = 10
+	maxArrivalSeconds  = 600
+	// maxOwnArrivalSeconds is for the last look at a host whose user data is at work, the last one at a host that restarts, and round trips.
+	maxOwnArrivalSeconds = 28
 
 	// distant is the round trip at which the time that is added by us has a budget.
 	distant = 50 * time.Millisecond
@@ -53,6 +58,7 @@ func Evaluate(r Result) []Line {
 		lines = append(lines, quietLines(r, occasion)...)
 	}
 	lines = append(lines, restartLines(r)...)
+	lines = append(lines, arrivalLines(r)...)
 	return append(lines, timeLines(r)...)
 }
 
@@ -174,6 +180,25 @@ func restartLines(r Result) []Line {
 		count(subject, "SSH connections", cost.Connections, 0, known),
 		count(subject, "service operations on hosts", cost.Services, 0, known),
 	}
+}
+
+// arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only slow.
+func arrivalLines(r Result) []Line {
+	const subject = "1 new Machine, 50 ms round trip, 100 Mbit/s"
+	var a rig.Arrival
+	if r.Arrival != nil {
+		a = *r.Arrival
+	}
+	lines := []Line{
+		duration(subject, "port 22 open to Ready", a.Total().Seconds(), maxArrivalSeconds, r.Arrival != nil),
+		duration(subject, "of that, the operator's own time", a.Own().Seconds(), maxOwnArrivalSeconds, r.Arrival != nil),
+	}
+	for i := range lines {
+		if lines[i].Verdict == Slow {
+			lines[i].Verdict = Over
+		}
+	}
+	return lines
 }
 
 func timeLines(r Result) []Line {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
 // good is a whole run that keeps all budgets, and only just.
@@ -21,6 +23,10 @@ func good() Result {
 			{Occasion: LeftAlone, Hosts: 1}, {Occasion: LookAgain, Hosts: 1, Reconciles: 2},
 			// What a restarted operator writes and what the hosts do by themselves has no budget.
 			{Occasion: Restarted, Hosts: 1, Reconciles: 1, Writes: 3, All: Cost{Processes: 1}},
+		},
+		Arrival: &rig.Arrival{
+			UserData: 70 * time.Second, Noticed: 15 * time.Second, Windows: 210 * time.Second, Returned: 6 * time.Second, Line: time.Second,
+			Between: 6900 * time.Millisecond,
 		},
 		Transfers: []Transfer{{RoundTrip: distant, PlainSeconds: 30, AgentSeconds: 0.5, ArchiveSeconds: 1.5}},
 	}
@@ -55,6 +61,8 @@ func TestBudgets(t *testing.T) {
 		"a slow host":                                {func(r *Result) { r.Joins[0].Seconds = 3; r.Joins[1].Seconds = 12 }, "ConfigMap to Ready", Slow},
 		"ten slow hosts":                             {func(r *Result) { r.Joins[2].Seconds = 10 }, "ConfigMap to all Ready", Slow},
 		"fifty slow hosts":                           {func(r *Result) { r.Joins[3].Seconds = 60 }, "ConfigMap to all Ready", Slow},
+		"a Machine that is a node after ten minutes": {func(r *Result) { r.Arrival.Windows = 9 * time.Minute }, "port 22 open to Ready", Over},
+		"an operator that looks less often":          {func(r *Result) { r.Arrival.Returned += 200 * time.Millisecond }, "of that, the operator's own time", Over},
 		"a host that is slow because it is far away": {func(r *Result) { r.Joins[1].Seconds = 12.9 + 0.1 }, "time beyond that without it", Slow},
 	} {
 		t.Run(name+" is told of, and nothing else", func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestReport(t *testing.T) {
 		for _, want := range []string{
 			"Example CPU 3000, 2 cores, linux/amd64, go1.26.", "Load when the run began: 0.50.",
 			"| first configuration, worst host of all runs | execs | 8 | ≤ 8 | kept |",
-			"| 50 | 0 ms | 59.9 s |", "| 1 | 50 ms | 12.8 s |",
+			"| 50 | 0 ms | 59.9 s |", "| 1 | 50 ms | 12.8 s |", "| together |  | 308.9 s |",
 			"3; 1 × patch nodes; 2 × patch windowsinstances/status |",
 			"packed (22.2 %)", "| 50 ms | 30.00 s | 0.50 s | 1.50 s | 15.0 |", "## What is not measured",
 		} {
@@ -53,7 +53,7 @@ func TestReport(t *testing.T) {
 	})
 	t.Run("a run that measured nothing says so", func(t *testing.T) {
 		text := Markdown(Result{Lines: Evaluate(Result{})})
-		if strings.Count(text, "Not measured in this run.") != 3 || strings.Contains(text, "| kept |") || strings.Contains(text, "NaN") {
+		if strings.Count(text, "Not measured in this run.") != 4 || strings.Contains(text, "| kept |") || strings.Contains(text, "NaN") {
 			t.Error(text)
 		}
 	})
@@ -65,7 +65,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	if got := Summary(reported()); got != "bench: 20 of 20 budgets kept" {
+	if got := Summary(reported()); got != "bench: 22 of 22 budgets kept" {
 		t.Errorf("all is well: %q", got)
 	}
 	r := good()
@@ -73,7 +73,7 @@ func TestSummary(t *testing.T) {
 	r.Joins = r.Joins[:3]
 	r.Lines = Evaluate(r)
 	got := Summary(r)
-	want := "bench: 16 of 20 budgets kept, 2 over, 1 slow, 1 not measured: " +
+	want := "bench: 18 of 22 budgets kept, 2 over, 1 slow, 1 not measured: " +
 		"execs of first configuration, worst host of all runs 9 (budget ≤ 8); reboots of first configuration, worst host of all runs 2 (budget ≤ 1)"
 	if got != want || strings.Contains(got, "\n") {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -2,16 +2,22 @@
 // is started on hosts, what is written to the API server, and how long it takes with hosts that cost nothing themselves.
 package bench
 
-import "time"
+import (
+	"time"
+
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
 
 // Result is everything that one run has measured.
 type Result struct {
-	Machine   Machine    `json:"machine"`
-	Payload   Payload    `json:"payload"`
-	Whole     *Whole     `json:"wholePayload,omitempty"`
-	Joins     []Join     `json:"joins"`
-	Quiets    []Quiet    `json:"quiets"`
-	Transfers []Transfer `json:"transfers"`
+	Machine Machine `json:"machine"`
+	Payload Payload `json:"payload"`
+	Whole   *Whole  `json:"wholePayload,omitempty"`
+	Joins   []Join  `json:"joins"`
+	// Arrival is how a new Machine became a node, in virtual time.
+	Arrival   *rig.Arrival `json:"arrivalNanoseconds,omitempty"`
+	Quiets    []Quiet      `json:"quiets"`
+	Transfers []Transfer   `json:"transfers"`
 	// Transferred is the payload that the transfers are of, and Real tells whether it is one of real executables.
 	Transferred Payload `json:"transferred"`
 	Real        bool    `json:"realPayload"`

@@ -58,6 +58,9 @@ func (o *options) measure(ctx context.Context, dir string) (Result, error) {
 		if result.Whole, err = o.whole(ctx, filepath.Join(dir, "whole")); err != nil {
 			return result, fmt.Errorf("a payload of the real size: %w", err)
 		}
+		if result.Arrival, err = o.arrive(ctx, filepath.Join(dir, "payload")); err != nil {
+			return result, fmt.Errorf("a new Machine: %w", err)
+		}
 	}
 	for _, hosts := range o.hosts {
 		for i, latency := range o.latencies {

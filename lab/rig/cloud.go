@@ -21,6 +21,8 @@ type VMOptions struct {
 	UserDataDelay time.Duration
 	// RebootDuration and SSHDelay are how long a reboot takes, and the start of the SSH server after it.
 	RebootDuration, SSHDelay time.Duration
+	// FeatureDuration is how long it takes to switch an optional feature of Windows.
+	FeatureDuration time.Duration
 }
 
 // cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but the Node object.

@@ -129,7 +129,7 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	delay, refuse := g.vm.cloud.rig.options.VM.UserDataDelay, false
 	for _, fault := range faults {
 		delay += fault.UserDataDelay
-		refuse = refuse || fault.RefusesKey > 0
+		refuse = refuse || fault.RefusesKey > 0 || fault.RefusesOnceMore
 	}
 	if !g.vm.wait(ctx, delay) {
 		return ctx.Err()
@@ -158,7 +158,7 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 		}
 		g.host.Install()
 		for _, fault := range faults {
-			if !g.vm.wait(ctx, fault.RefusesKey) {
+			if !g.vm.wait(ctx, fault.RefusesKey) || fault.RefusesOnceMore && g.awaitLogin(ctx) != nil {
 				return ctx.Err()
 			}
 		}
@@ -174,6 +174,13 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	g.ran = true
 	g.mu.Unlock()
 	return nil
+}
+
+// awaitLogin waits for the end of the next attempt to log in.
+func (g *guest) awaitLogin(ctx context.Context) error {
+	journal := g.host.Machine().Journal()
+	before := journal.Count(winhost.KindLogin)
+	return g.host.Machine().WaitFor(ctx, func(*fake.Machine) bool { return journal.Count(winhost.KindLogin) > before })
 }
 
 // openPorts lets the firewall admit ports.

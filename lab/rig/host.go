@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -41,6 +40,8 @@ type HostOptions struct {
 	NoMetadata bool
 	// RebootDuration and BootDelay are how long a reboot takes, and then the SSH server's start.
 	RebootDuration, BootDelay time.Duration
+	// FeatureDuration is how long it takes to switch an optional feature of Windows.
+	FeatureDuration time.Duration
 	// Link is the line that SSH connections to this host go over. Default: Options.Link.
 	Link *winhost.Link
 }
@@ -125,8 +126,8 @@ func (h *Host) at() string {
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
-		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock, ProgramClock: clock.RealClock{},
-		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration,
+		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock, ProgramClock: r.programClock(),
+		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)

@@ -59,7 +59,7 @@ func findAgent() (string, error) {
 // programTable is what the executables of the payload do on hosts.
 func (r *Rig) programTable() fake.ProgramTable {
 	return withOlderAgent(standin.Programs(standin.Options{
-		Dial: r.dialAPI, Agent: r.agent, AgentVersion: r.options.Version, ProviderID: r.providerID,
+		Clock: r.programClock(), Dial: r.dialAPI, Agent: r.agent, AgentVersion: r.options.Version, ProviderID: r.providerID,
 	}), r.options.Clock)
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/machineapi"
 	"github.com/windows-machine-config/wmco/lab/openshift"
+	"github.com/windows-machine-config/wmco/lab/virtualtime"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
@@ -66,6 +67,9 @@ type Options struct {
 	// Clock is that of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
 	// whose heartbeats stand still is taken for dead.
 	Clock clock.WithTicker
+	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this process nor the
+	// control plane works. Only one rig of a process may have one.
+	VirtualTime *virtualtime.Clock
 	// Rand gives keys. It must be safe for concurrent use. Default: crypto/rand.
 	Rand io.Reader
 	// Dir holds what the rig writes, and stays. Default: a temporary one, which Close removes.
@@ -124,7 +128,7 @@ func New(ctx context.Context, options Options) (*Rig, error) {
 	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
-		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.makeClients, r.readPlatform, r.startStandIns, r.startHosts,
+		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.startTime, r.makeClients, r.readPlatform, r.startStandIns, r.startHosts,
 		r.makeControlPlaneMachines, r.startMachineAPI,
 	} {
 		if err := start(ctx); err != nil {
@@ -137,6 +141,9 @@ func New(ctx context.Context, options Options) (*Rig, error) {
 func (o Options) withDefaults() Options {
 	if o.Network == nil {
 		o.Network = winhost.NewNetwork()
+	}
+	if o.VirtualTime != nil {
+		o.Clock = o.VirtualTime
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

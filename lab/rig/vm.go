@@ -75,7 +75,7 @@ func (v *vm) liveWindows(ctx context.Context) error {
 	options, system := r.options.VM, imageSystem(v.spec.Image)
 	h := &Host{Options: HostOptions{
 		Name: computerName(v.spec), Address: v.address, Username: machineUser(v.spec.Platform), System: &system,
-		RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay,
+		RebootDuration: options.RebootDuration, BootDelay: options.SSHDelay, FeatureDuration: options.FeatureDuration,
 		DNSName:   internalDNS(v.spec.Platform, v.spec.MachineName, v.address),
 		CloudName: cloudName(v.spec.Platform, v.spec.MachineName, v.address),
 	}, vm: v}

@@ -20,6 +20,8 @@ type VMFault struct {
 	UserDataHangs bool
 	// RefusesKey is how long the SSH server already listens, and does not know the key yet.
 	RefusesKey time.Duration
+	// RefusesOnceMore has it refuse the operator once more after that, and know the key right then: the operator learns of it as late as it may.
+	RefusesOnceMore bool
 }
 
 // activeVMFault is a fault that was injected.

@@ -175,7 +175,7 @@ func (l lab) neverWritten(t *testing.T, log []byte) {
 	}
 }
 
-//
+//
 func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	mend := l.InjectVM(rig.VMFault{Machine: "broken-*", UserDataHangs: true})

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -29,6 +28,8 @@ const (
 	labelInstance = "windowsmachineconfig.openshift.io/instance"
 	// signLimit is how long the cluster's signer may take before the operator looks again later.
 	signLimit = 10 * time.Second
+	// signPoll is the time between two looks at what it has signed.
+	signPoll = 50 * time.Millisecond
 )
 
 // issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else.
@@ -83,7 +84,7 @@ func (s *scope) sign(ctx context.Context, request []byte, identity nodespec.Iden
 		return nil, fmt.Errorf("create CertificateSigningRequest %s: %w", name, err)
 	}
 	var certificate []byte
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, signLimit, true, func(ctx context.Context) (bool, error) {
+	err = s.await(ctx, signPoll, signLimit, func(ctx context.Context) (bool, error) {
 		present, err := requests.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, fmt.Errorf("read CertificateSigningRequest %s: %w", name, err)
@@ -100,11 +101,13 @@ func (s *scope) sign(ctx context.Context, request []byte, identity nodespec.Iden
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "RequestedOverPinnedConnection",
 				Message: "The request came over the pinned SSH connection of WindowsInstance " + s.instance.Name + ".",
 			})
-			_, err = requests.UpdateApproval(ctx, name, present, metav1.UpdateOptions{})
+			present, err = requests.UpdateApproval(ctx, name, present, metav1.UpdateOptions{})
 			if apierrors.IsConflict(err) {
 				return false, nil
 			}
-			return false, err
+			if err != nil {
+				return false, err
+			}
 		}
 		certificate = present.Status.Certificate
 		return len(certificate) > 0, nil
@@ -113,6 +116,25 @@ func (s *scope) sign(ctx context.Context, request []byte, identity nodespec.Iden
 		return nil, fmt.Errorf("wait for the signed certificate: %w", err)
 	}
 	return certificate, nil
+}
+
+// await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The limit is for the API server,
+// whose time is the real one.
+func (r *Reconciler) await(ctx context.Context, interval, limit time.Duration, ask func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		if done, err := ask(ctx); done || err != nil {
+			return err
+		}
+		timer := r.Clock.NewTimer(interval)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
 }
 
 // labelOf is the name of an instance as the value of a label, which is shorter than the name of a Machine may be.

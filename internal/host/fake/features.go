@@ -89,16 +89,29 @@ func (s featureSet) Disable(ctx context.Context, name string) error {
 	return s.change(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
 }
 
-// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken back.
+// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken back. What takes time
+// and is cut off changes nothing.
 func (s featureSet) change(ctx context.Context, method, name string, wanted, pending, opposite host.FeatureState) error {
-	return s.p.do(ctx, "Features", method, name, func(m *Machine) error {
+	var there bool
+	err := s.p.do(ctx, "Features", method, name, func(m *Machine) error {
 		f := m.features[key(name)]
 		if f == nil {
 			return fmt.Errorf("%s %s: %w", method, name, errFeatureName)
 		}
+		there = f.state == wanted || f.state == pending
+		return nil
+	})
+	if err != nil || there {
+		return err
+	}
+	if err := s.p.Machine.takeTime(ctx, s.p); err != nil {
+		return fmt.Errorf("%s %s: %w", method, name, err)
+	}
+	return s.p.locked(func(m *Machine) error {
+		f := m.features[key(name)]
 		switch {
 		case f.state == wanted || f.state == pending:
-			return nil
+			return nil // meanwhile, by another
 		case f.state == opposite || !f.reboot:
 			f.state = wanted
 		default:
@@ -107,6 +120,23 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 		s.p.record(KindFeature, method+" "+f.name+": "+string(f.state), 0)
 		return nil
 	})
+}
+
+// takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives up.
+func (m *Machine) takeTime(ctx context.Context, p *Process) error {
+	if m.options.FeatureDuration <= 0 {
+		return nil
+	}
+	ctx, cancel := p.lasting(ctx)
+	defer cancel()
+	timer := m.clock.NewTimer(m.options.FeatureDuration)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // checkHostName refuses what Windows does not take as a DNS host name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -199,6 +200,42 @@ func TestSnapshot(t *testing.T) {
 			if diff := cmp.Diff(before, r.Snapshot()); diff != "" {
 				t.Errorf("%s: taking it back leaves (-before +after):\n%s", change.name, diff)
 			}
+		}
+	})
+}
+
+func TestAFeatureMayTakeItsTime(t *testing.T) {
+	takesTime := func(o *Options) { o.FeatureDuration = time.Minute }
+	state := func(r *rig) host.FeatureState {
+		state, err := r.Features.State(r.ctx, "Containers")
+		r.must(err)
+		return state
+	}
+	t.Run("it is switched when that is over", func(t *testing.T) {
+		r := boot(t, nil, takesTime)
+		switched := make(chan error, 1)
+		go func() { switched <- r.Features.Enable(r.ctx, "Containers") }()
+		r.until(r.clock.HasWaiters)
+		if got := state(r); got != host.FeatureDisabled {
+			t.Errorf("at first it is %s", got)
+		}
+		r.clock.Step(time.Minute)
+		r.must(<-switched)
+		if got := state(r); got != host.FeatureEnablePending {
+			t.Errorf("in the end it is %s", got)
+		}
+		r.must(r.Features.Enable(r.ctx, "Containers")) // takes no time: there is nothing to do
+	})
+	t.Run("the end of who has asked for it leaves it as it was", func(t *testing.T) {
+		r := boot(t, nil, takesTime)
+		p := r.process(nil)
+		switched := make(chan error, 1)
+		go func() { switched <- p.Host.Features.Enable(r.ctx, "Containers") }()
+		r.until(r.clock.HasWaiters)
+		r.must(r.Processes.Kill(r.ctx, p.PID))
+		r.fails(<-switched, ErrProcessEnded)
+		if got := state(r); got != host.FeatureDisabled {
+			t.Errorf("it is %s", got)
 		}
 	})
 }

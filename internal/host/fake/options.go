@@ -44,6 +44,8 @@ type Options struct {
 	DiskBytes int64
 	// RebootDuration is the time between the end of all processes and the next boot. Zero: no time passes.
 	RebootDuration time.Duration
+	// FeatureDuration is how long it takes to switch an optional feature. Zero: no time passes.
+	FeatureDuration time.Duration
 	// Services are foreign services that are installed before the first boot. Their executable must be known to Programs, lie on
 	// the drive before Boot, or be `C:\Windows\System32\svchost.exe`, which idles.
 	Services []host.ServiceConfig

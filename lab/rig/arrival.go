@@ -1,0 +1,80 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/winhost"
+)
+
+// Arrival is how a new virtual machine became a node, from the moment when its port 22 was open until its instance was Ready. With virtual
+// time, no part of it is computing.
+type Arrival struct {
+	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the operator connected.
+	UserData, Noticed time.Duration
+	// Windows is what Windows took for features and the restart, and Returned the time until the operator connected again.
+	Windows, Returned time.Duration
+	// Line is how long the line takes for all bytes that the host received, without the way there.
+	Line time.Duration
+	// Between is all the rest: above all, round trips. The API has whole seconds, so up to one of them is too much.
+	Between time.Duration
+}
+
+// Total is all of it.
+func (a Arrival) Total() time.Duration { return a.Own() + a.UserData + a.Windows + a.Line }
+
+// Own is what the operator adds to what host and line take.
+func (a Arrival) Own() time.Duration { return a.Noticed + a.Returned + a.Between }
+
+// ArrivalOf measures the arrival of the virtual machine that was made for a Machine, and that has restarted once.
+func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
+	instance, err := r.MachineInstance(ctx, machine)
+	if err != nil {
+		return Arrival{}, err
+	}
+	if !IsReady(instance) {
+		return Arrival{}, fmt.Errorf("the instance of Machine %s is not Ready", machine)
+	}
+	ready := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime.Add(time.Second)
+	h := r.MachineHost(machine)
+	if h == nil {
+		return Arrival{}, fmt.Errorf("machine %s has no virtual machine", machine)
+	}
+	open, accepted := h.entries(winhost.KindSSHD, "listens"), h.entries(KindUserData, "has run")
+	connections := h.entries(fake.KindConnection, "")
+	if len(open) != 2 || len(accepted) == 0 {
+		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times", machine, len(open), len(accepted))
+	}
+	until := func(began fake.Entry) time.Duration { // the first connection from then on
+		for _, connection := range connections {
+			if !connection.Time.Before(began.Time) {
+				return connection.Time.Sub(began.Time)
+			}
+		}
+		return 0
+	}
+	features := time.Duration(len(h.entries(fake.KindFeature, "Enable ")))
+	a := Arrival{
+		UserData: accepted[0].Time.Sub(open[0].Time), Noticed: until(accepted[0]),
+		Windows:  features*h.Options.FeatureDuration + h.Options.RebootDuration + h.Options.BootDelay,
+		Returned: until(open[1]),
+	}
+	if link := cmp.Or(h.Options.Link, r.options.Link); link != nil && link.Properties().BytesPerSecond > 0 {
+		bytes := h.Machine().Journal().Bytes(fake.KindReceived)
+		a.Line = time.Duration(float64(bytes) / float64(link.Properties().BytesPerSecond) * float64(time.Second))
+	}
+	a.Between = ready.Sub(open[0].Time) - a.Total()
+	return a, nil
+}
+
+// entries are those of a kind in the machine's journal whose detail begins so.
+func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
+	return h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.HasPrefix(e.Detail, detail) })
+}

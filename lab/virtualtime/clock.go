@@ -1,0 +1,198 @@
+// Package virtualtime is time that costs nothing. Its clock stands still while anybody works, however long that takes on a busy machine, and
+// leaps to its next timer when all are at rest. So it measures what is waited for, and not what is computed: a wait of ten minutes
+// is over at once, and a slow machine makes nothing longer.
+package virtualtime
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Clock is the clock of virtual time. It moves only in Run.
+type Clock struct {
+	mu     sync.Mutex
+	now    time.Time
+	timers queue
+	made   int
+}
+
+var _ clock.WithTicker = (*Clock)(nil)
+
+// New makes a clock that shows now.
+func New(now time.Time) *Clock { return &Clock{now: now} }
+
+// Now implements clock.PassiveClock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Since implements clock.PassiveClock.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// After implements clock.Clock.
+func (c *Clock) After(d time.Duration) <-chan time.Time { return c.NewTimer(d).C() }
+
+// Sleep implements clock.Clock.
+func (c *Clock) Sleep(d time.Duration) { <-c.After(d) }
+
+// Tick implements clock.Clock.
+func (c *Clock) Tick(d time.Duration) <-chan time.Time { return c.NewTicker(d).C() }
+
+// NewTimer implements clock.Clock.
+func (c *Clock) NewTimer(d time.Duration) clock.Timer { return c.start(d, 0) }
+
+// NewTicker implements clock.WithTicker. It panics, as that of package time does, when d is not positive.
+func (c *Clock) NewTicker(d time.Duration) clock.Ticker {
+	if d <= 0 {
+		panic("virtualtime: the period of a ticker is not positive")
+	}
+	return ticker{c.start(d, d)}
+}
+
+func (c *Clock) start(d, period time.Duration) *timer {
+	t := &timer{clock: c, period: period, channel: make(chan time.Time, 1), place: away}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set(t, d)
+	return t
+}
+
+// set has a timer fire after d. The lock is held.
+func (c *Clock) set(t *timer, d time.Duration) {
+	if d <= 0 {
+		t.fire(c.now)
+		return
+	}
+	c.made++
+	t.due, t.number = c.now.Add(d), c.made
+	heap.Push(&c.timers, t)
+}
+
+// next is the time to the next timer; false when there is none.
+func (c *Clock) next() (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers) == 0 {
+		return 0, false
+	}
+	return c.timers[0].due.Sub(c.now), true
+}
+
+// leap goes to the next timer if that is at most so far away, and fires all that are due then.
+func (c *Clock) leap(atMost time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers) == 0 || c.timers[0].due.Sub(c.now) > atMost {
+		return
+	}
+	c.now = c.timers[0].due
+	for len(c.timers) > 0 && !c.timers[0].due.After(c.now) {
+		t := c.timers[0]
+		heap.Remove(&c.timers, t.place)
+		t.fire(c.now)
+		if t.period > 0 {
+			c.set(t, t.period)
+		}
+	}
+}
+
+// timer is a timer, or a ticker if it has a period.
+type timer struct {
+	clock   *Clock
+	channel chan time.Time
+	period  time.Duration
+
+	// The clock's lock guards the rest.
+	due    time.Time
+	number int // in the order in which they were set, for those that are due at the same time
+	place  int // in the queue
+}
+
+// away is the place of a timer that is not in the queue.
+const away = -1
+
+// C implements clock.Timer.
+func (t *timer) C() <-chan time.Time { return t.channel }
+
+// Stop implements clock.Timer.
+func (t *timer) Stop() bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	return t.stop()
+}
+
+func (t *timer) stop() bool {
+	waits := t.place != away
+	if waits {
+		heap.Remove(&t.clock.timers, t.place)
+	}
+	select { // as package time has it, nothing is received from before a Stop or a Reset
+	case <-t.channel:
+	default:
+	}
+	return waits
+}
+
+// Reset implements clock.Timer.
+func (t *timer) Reset(d time.Duration) bool {
+	t.clock.mu.Lock()
+	defer t.clock.mu.Unlock()
+	waited := t.stop()
+	t.clock.set(t, d)
+	return waited
+}
+
+func (t *timer) fire(now time.Time) {
+	select {
+	case t.channel <- now:
+	default: // a slow receiver misses ticks
+	}
+}
+
+// ticker is a timer without what a ticker has not.
+type ticker struct{ timer *timer }
+
+// C implements clock.Ticker.
+func (t ticker) C() <-chan time.Time { return t.timer.C() }
+
+// Stop implements clock.Ticker.
+func (t ticker) Stop() { t.timer.Stop() }
+
+// queue is a heap of timers, the next one first.
+type queue []*timer
+
+func (q queue) Len() int { return len(q) }
+
+func (q queue) Less(i, j int) bool {
+	if q[i].due.Equal(q[j].due) {
+		return q[i].number < q[j].number
+	}
+	return q[i].due.Before(q[j].due)
+}
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	t, _ := x.(*timer) // nothing else is pushed
+	t.place = len(*q)
+	*q = append(*q, t)
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	t := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	t.place = away
+	return t
+}

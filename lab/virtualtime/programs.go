@@ -1,0 +1,42 @@
+package virtualtime
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/metrics"
+)
+
+// Programs returns a function that reports whether this process, or any other of those with these IDs, works or is about to: one that waits
+// for a processor, or for a disk, works. What sleeps on the operating system's clock is at rest, so let nobody do that whose waits are
+// measured.
+func Programs(others ...int) (busy func() bool) {
+	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	return func() bool {
+		// What another has just done for this one, it is now at work with: so this one is asked last.
+		for _, other := range others {
+			if works(other) {
+				return true
+			}
+		}
+		metrics.Read(samples)
+		return samples[0].Value.Uint64() > 1 || samples[1].Value.Uint64() > 0 // the one is who asks
+	}
+}
+
+// works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does not.
+func works(process int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", process)) // the pattern is right
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended
+		}
+		// The state follows the name, which is in parentheses and may hold others.
+		if end := bytes.LastIndexByte(stat, ')'); end >= 0 && end+2 < len(stat) && (stat[end+2] == 'R' || stat[end+2] == 'D') {
+			return true
+		}
+	}
+	return false
+}

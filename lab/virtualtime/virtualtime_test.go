@@ -1,0 +1,182 @@
+package virtualtime
+
+import (
+	"context"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// run lets time pass until the test ends.
+func run(t *testing.T, c *Clock, busy func() bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Run(ctx, busy)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+func idle() bool { return false }
+
+func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, busy := New(noon), atomic.Bool{}
+		busy.Store(true)
+		over := c.After(time.Hour)
+		run(t, c, busy.Load)
+		time.Sleep(time.Minute) // of a busy machine
+		if now := c.Now(); !now.Equal(noon) {
+			t.Errorf("after a minute's work it is %s", now)
+		}
+		busy.Store(false)
+		began := time.Now()
+		if now := <-over; !now.Equal(noon.Add(time.Hour)) {
+			t.Errorf("an hour later it is %s", now)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("an hour took %s", took)
+		}
+	})
+}
+
+// One who works for a moment only, between two rests, is not overlooked for long.
+func TestWorkThatBeginsAgainHoldsTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, asked := New(noon), 0
+		c.NewTimer(time.Hour)
+		run(t, c, func() bool { asked++; return asked%looks == 0 })
+		time.Sleep(time.Minute)
+		if now := c.Now(); !now.Equal(noon) {
+			t.Errorf("it is %s", now)
+		}
+	})
+}
+
+func TestTimersFireInTheirOrderAndAtTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(noon)
+		late, early, stopped, moved := c.NewTimer(3*time.Second), c.NewTimer(time.Second), c.NewTimer(time.Second), c.NewTimer(time.Second)
+		ticks := c.NewTicker(2 * time.Second)
+		if !stopped.Stop() || stopped.Stop() || !moved.Reset(5*time.Second) {
+			t.Error("a timer does not know whether it waits")
+		}
+		run(t, c, idle)
+		for _, next := range []struct {
+			what  string
+			timer interface{ C() <-chan time.Time }
+			at    time.Duration
+		}{
+			{"the early timer", early, time.Second},
+			{"the first tick", ticks, 2 * time.Second},
+			{"the late timer", late, 3 * time.Second},
+			{"the second tick", ticks, 4 * time.Second},
+			{"the timer that was moved", moved, 5 * time.Second},
+		} {
+			if now := <-next.timer.C(); now.Sub(noon) != next.at {
+				t.Errorf("%s fires after %s", next.what, now.Sub(noon))
+			}
+		}
+		ticks.Stop()
+		if late.Stop() || late.Reset(time.Second) {
+			t.Error("a timer that has fired waits")
+		}
+		if now := <-late.C(); now.Sub(noon) < 6*time.Second {
+			t.Errorf("a timer that was set again fires after %s", now.Sub(noon))
+		}
+		select {
+		case <-stopped.C():
+			t.Error("a timer that was stopped fires")
+		default:
+		}
+	})
+}
+
+func TestATimerOfNoTimeFiresAtOnce(t *testing.T) {
+	c := New(noon)
+	if now := <-c.After(0); !now.Equal(noon) {
+		t.Errorf("at %s", now)
+	}
+	var passive clock.PassiveClock = c
+	if passed := passive.Since(noon.Add(-time.Second)); passed != time.Second {
+		t.Errorf("a second is %s", passed)
+	}
+}
+
+// What is not waited for any more, nothing remembers.
+func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
+	c := New(noon)
+	ticks := c.NewTicker(time.Second)
+	for range 3 {
+		c.leap(time.Second)
+	}
+	if now := <-ticks.C(); now.Sub(noon) != time.Second {
+		t.Errorf("the tick is of %s", now)
+	}
+	select {
+	case <-ticks.C():
+		t.Error("there is another")
+	default:
+	}
+}
+
+func TestAProgramThatComputesIsSeen(t *testing.T) {
+	start := func(script string) int {
+		command := exec.CommandContext(t.Context(), "bash", "-c", script)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = command.Process.Kill()
+			_ = command.Wait() // it was killed
+		})
+		return command.Process.Pid
+	}
+	becomes := func(what string, process int, want bool) {
+		t.Helper()
+		for works(process) != want {
+			if t.Context().Err() != nil {
+				t.Fatalf("%s: it works: %t", what, !want)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	becomes("one that computes", start("while :; do :; done"), true)
+	becomes("one that sleeps", start("exec sleep 600"), false)
+	if works(1 << 30) {
+		t.Error("one that is not there works")
+	}
+}
+
+func TestThisProcessIsSeenAtWorkItself(t *testing.T) {
+	busy, stop := Programs(), make(chan struct{})
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	for !busy() {
+		time.Sleep(time.Millisecond)
+	}
+	close(stop)
+	<-worked
+	for busy() {
+		time.Sleep(time.Millisecond)
+	}
+}
