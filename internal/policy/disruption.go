@@ -52,6 +52,14 @@ type PooledMachines struct {
 	// Staying are the names of the Machines that are there and not being deleted, failed ones too. A Machine with an entry that is not among
 	// them is one of the missing, and not counted twice.
 	Staying []string
+	// Leaving are the Machines that are being deleted and are still there.
+	Leaving []LeavingMachine
+}
+
+// LeavingMachine is a Machine that is being deleted. Why says what the Machine API waits for before it lets the Machine go, as the Machine has
+// it: pods that a PodDisruptionBudget keeps, above all. It is empty where the Machine says nothing.
+type LeavingMachine struct {
+	Name, Why string
 }
 
 // DisruptionRequest asks for one node to be disturbed.

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -63,7 +64,19 @@ func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended
 	case !overdue:
 		return false, false, ""
 	}
-	return false, true, fmt.Sprintf("Of the %d Machines of %s, %d run with a node that is Ready.", set.Replicas, d.Pool, set.Running)
+	return false, true, fmt.Sprintf("Of the %d Machines of %s, %d run with a node that is Ready.%s", set.Replicas, d.Pool, set.Running, stillThere(set.Leaving, d.Machine))
+}
+
+// stillThere says why a Machine that was deleted is still there, if it is.
+func stillThere(leaving []LeavingMachine, name string) string {
+	machine, found := first(leaving, func(m LeavingMachine) bool { return m.Name == name })
+	switch {
+	case !found:
+		return ""
+	case machine.Why == "":
+		return fmt.Sprintf(" Machine %s is still being deleted.", name)
+	}
+	return fmt.Sprintf(" Machine %s is still being deleted: %s.", name, strings.TrimRight(machine.Why, ". "))
 }
 
 // brokenBesides is how many nodes of the pool do not work that it is not for the replacement to mend: those whose host is gone, and those that

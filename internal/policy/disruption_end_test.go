@@ -44,14 +44,22 @@ func TestEndsOfDisruptions(t *testing.T) {
 			c.disturbed("h1", upgrade, time.Hour)
 			c.broken("h1", 0)
 		}},
-		"a Machine goes on that is not made again yet":       {change: func(c *disruptionCase) { c.replaced("a1", time.Minute) }},
-		"a Machine goes on whose deletion is not seen yet":   {change: func(c *disruptionCase) { c.disturbed("a1", upgrade, time.Minute).Machine = "a1" }},
-		"a Machine goes on whose successor does not run":     {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing = 0 }},
-		"a Machine has ended when its set is whole":          {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true, why: "MachineSet/a has the Machines"},
-		"a Machine has ended when its set is made smaller":   {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Replicas = 0, 2 }, ended: true},
-		"a Machine has ended when its set is to have none":   {change: func(c *disruptionCase) { c.replaced("a1", 0); *c.set("a") = PooledMachines{Name: "a"} }, ended: true},
-		"a Machine has ended when its set is gone":           {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.MachineSets = c.MachineSets[1:] }, ended: true, why: "MachineSet/a is gone."},
-		"a Machine has failed that is not made again":        {change: func(c *disruptionCase) { c.replaced("a1", time.Hour) }, failed: true, why: "Of the 3 Machines of MachineSet/a, 2 run with a node that is Ready. 30m"},
+		"a Machine goes on that is not made again yet":     {change: func(c *disruptionCase) { c.replaced("a1", time.Minute) }},
+		"a Machine goes on whose deletion is not seen yet": {change: func(c *disruptionCase) { c.disturbed("a1", upgrade, time.Minute).Machine = "a1" }},
+		"a Machine goes on whose successor does not run":   {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing = 0 }},
+		"a Machine has ended when its set is whole":        {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true, why: "MachineSet/a has the Machines"},
+		"a Machine has ended when its set is made smaller": {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.set("a").Missing, c.set("a").Replicas = 0, 2 }, ended: true},
+		"a Machine has ended when its set is to have none": {change: func(c *disruptionCase) { c.replaced("a1", 0); *c.set("a") = PooledMachines{Name: "a"} }, ended: true},
+		"a Machine has ended when its set is gone":         {change: func(c *disruptionCase) { c.replaced("a1", time.Minute); c.MachineSets = c.MachineSets[1:] }, ended: true, why: "MachineSet/a is gone."},
+		"a Machine has failed that is not made again":      {change: func(c *disruptionCase) { c.replaced("a1", time.Hour) }, failed: true, why: "Of the 3 Machines of MachineSet/a, 2 run with a node that is Ready. 30m"},
+		"a Machine has failed that its pods keep": {change: func(c *disruptionCase) {
+			c.replaced("a1", time.Hour)
+			c.set("a").Leaving = []LeavingMachine{{"a9", ""}, {"a1", "could not drain machine: web/web-1 cannot be evicted."}}
+		}, failed: true, why: "Machine a1 is still being deleted: could not drain machine: web/web-1 cannot be evicted. 30m"},
+		"a Machine has failed whose deletion says nothing": {change: func(c *disruptionCase) {
+			c.replaced("a1", time.Hour)
+			c.set("a").Leaving = []LeavingMachine{{"a1", ""}}
+		}, failed: true, why: "Machine a1 is still being deleted. 30m"},
 		"a Machine has failed whose successor has failed":    {change: func(c *disruptionCase) { c.replaced("a1", time.Hour); c.set("a").Missing, c.set("a").Failed = 0, 1 }, failed: true},
 		"a Machine has failed and ended that nobody deleted": {change: func(c *disruptionCase) { c.disturbed("a1", upgrade, time.Hour).Machine = "a1" }, ended: true, failed: true, why: "Machine a1 was not deleted. 30m"},
 		"a failed Machine ends when its set is whole later":  {change: func(c *disruptionCase) { c.replaced("a1", time.Hour); c.set("a").Missing, c.set("a").Running = 0, 3 }, ended: true},

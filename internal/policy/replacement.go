@@ -256,7 +256,13 @@ func setShrinks(s replacementSubject) string {
 	if set.Machines <= set.Replicas {
 		return ""
 	}
-	return fmt.Sprintf("MachineSet %s has %d Machines, and is to have %d.", set.Name, set.Machines, set.Replicas)
+	message := fmt.Sprintf("MachineSet %s has %d Machines, and is to have %d.", set.Name, set.Machines, set.Replicas)
+	for _, m := range s.fleet.Machines {
+		if m.Set == set.Name && going(m) {
+			message += fmt.Sprintf(" Machine %s is still being deleted; what it waits for is in its conditions.", m.Name)
+		}
+	}
+	return message
 }
 
 // machineHasFailed finds a Machine of the same MachineSet that the Machine API gave up.

@@ -151,6 +151,14 @@ func TestNextReplacements(t *testing.T) {
 			t.Errorf("candidates are %+v", got)
 		}
 	})
+	t.Run("one that waits for another of its set to be gone says which", func(t *testing.T) {
+		fleet := fleetOf("a", "b")
+		fleet.Machines[0].Deleting, fleet.Sets[0].Replicas = true, 1
+		got := NextReplacements(fleet, newVersion, rotated()).Waiting
+		if len(got) != 1 || got[0].Machine != "b" || !strings.Contains(got[0].Message, "Machine a is still being deleted") {
+			t.Errorf("got %+v", got)
+		}
+	})
 	t.Run("an operator that does not know its version replaces none for it", func(t *testing.T) {
 		if got := NextReplacements(upgraded("a"), "", rotated()); len(got.Candidates)+len(got.Waiting)+len(got.Left) > 0 {
 			t.Errorf("got %+v", got)

@@ -40,6 +40,8 @@ type VirtualMachine struct {
 	Image string
 	// Zone is the zone of the providerSpec, "" without one.
 	Zone string
+	// Subnet is the name that the providerSpec looks for its subnet by on AWS, "" where it does not.
+	Subnet string
 	// ProviderID is what the virtual machine is known by to the node's cloud controller. Its form is the platform's.
 	ProviderID string
 	// UserData is the value of the key userData of the Secret that the providerSpec names, as it is stored there; nil when it names none.

@@ -28,7 +28,7 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 	data, err := r.userData(ctx, spec)
 	if err == nil {
 		err = r.Cloud.Create(ctx, VirtualMachine{
-			ID: id, MachineName: m.Name, Platform: r.Platform, OperatingSystem: operatingSystem(m), Image: spec.Image, Zone: spec.Zone,
+			ID: id, MachineName: m.Name, Platform: r.Platform, OperatingSystem: operatingSystem(m), Image: spec.Image, Zone: spec.Zone, Subnet: spec.Subnet,
 			ProviderID: providerID(r.Platform, m.Name, id, spec), UserData: data,
 		})
 	}

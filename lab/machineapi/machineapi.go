@@ -3,7 +3,8 @@
 //
 // It behaves as the Machine API's documentation says, but for this:
 //   - Nothing is admitted or defaulted by webhooks: a configuration that they would refuse makes its Machine Failed instead.
-//   - The platforms' configurations are read without their types: image, type, region, zone and the Secret of the user data count.
+//   - The platforms' configurations are read without their types: image, type, region, zone, the subnet's name and the
+//     Secret of the user data count.
 //   - One controller does what Machine controller, drain controller and nodelink controller do. A drain evicts and looks again later, where
 //     the Machine API's waits up to 20 s for each attempt; control plane nodes are drained without regard to each other.
 //   - The cloud is asked from time to time how a virtual machine is, since no platform tells.

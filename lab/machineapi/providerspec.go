@@ -12,7 +12,7 @@ import (
 
 // providerSpec is what the platforms' configurations have in common.
 type providerSpec struct {
-	Image, InstanceType, Region, Zone string
+	Image, InstanceType, Region, Zone, Subnet string
 	// Group is the resource group on Azure and the project on GCP.
 	Group string
 	// UserDataSecret is a name in the Machine's namespace, "" for none.
@@ -57,6 +57,7 @@ func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec,
 	if platform == "AWS" && spec.Zone == "" {
 		spec.Zone = spec.Region + "a" // A region alone leaves the choice to AWS.
 	}
+	spec.Subnet = at("subnet", "filters", "0", "values", "0")
 	spec.Group = cmp.Or(at("resourceGroup"), at("projectID"))
 	return spec, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,9 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// initialize does for a new node what the platform's cloud controller does: it sets the provider ID and takes away the taint. On Azure that
-// is done by cloud-node-manager on the node itself, which Linux nodes of the lab do not have.
+// initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of region and zone where
+// that names them, and takes away the taint. On Azure that is done by cloud-node-manager on the node itself, which Linux nodes of the lab do not
+// have.
 func (s *standIns) initialize(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {
@@ -41,12 +43,32 @@ func (s *standIns) initialize(ctx context.Context, name string) error {
 	}
 	node = node.DeepCopy()
 	node.Spec.ProviderID = id
+	if region, zone := place(id); zone != "" {
+		if node.Labels == nil {
+			node.Labels = map[string]string{}
+		}
+		node.Labels[corev1.LabelTopologyRegion], node.Labels[corev1.LabelTopologyZone] = region, zone
+	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isUninitialized)
 	if _, err := s.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return ignoreGone(err)
 	}
 	s.log.Info("initialized a node", "node", name, "providerID", id)
 	return nil
+}
+
+// place is the region and the zone that a provider ID of AWS or GCP names: aws:///us-east-1a/i-0123, gce://project/us-central1-a/name.
+func place(providerID string) (region, zone string) {
+	if rest, aws := strings.CutPrefix(providerID, "aws:///"); aws {
+		zone, _, _ = strings.Cut(rest, "/")
+		return strings.TrimRight(zone, "abcdef"), zone
+	}
+	if rest, gcp := strings.CutPrefix(providerID, "gce://"); gcp {
+		_, rest, _ = strings.Cut(rest, "/")
+		zone, _, _ = strings.Cut(rest, "/")
+		return zone[:max(0, strings.LastIndex(zone, "-"))], zone
+	}
+	return "", ""
 }
 
 func hasCloud(platform string) bool {

@@ -253,8 +253,12 @@ func TestCloudController(t *testing.T) {
 		f := start(t, Options{Platform: "AWS"})
 		f.machine("lab-win-us-east-1b-x7k2p", "10.9.2.1", "aws:///us-east-1b/i-0123456789abcdef0", "")
 		f.nodeAt("10.9.2.1", "ec2amaz-1", "windows", taint)
-		if node := f.awaitNode("it is initialized", "ec2amaz-1", initialized); node.Spec.ProviderID != "aws:///us-east-1b/i-0123456789abcdef0" {
+		node := f.awaitNode("it is initialized", "ec2amaz-1", initialized)
+		if node.Spec.ProviderID != "aws:///us-east-1b/i-0123456789abcdef0" {
 			t.Errorf("provider ID %s", node.Spec.ProviderID)
+		}
+		if region, zone := node.Labels[corev1.LabelTopologyRegion], node.Labels[corev1.LabelTopologyZone]; region != "us-east-1" || zone != "us-east-1b" {
+			t.Errorf("region %q, zone %q", region, zone)
 		}
 	})
 	t.Run("without a cloud nothing happens", func(t *testing.T) {

@@ -84,7 +84,7 @@ func checkVM(spec machineapi.VirtualMachine) error {
 	if spec.Platform == platformAzure && spec.OperatingSystem == machineapi.Windows && len(spec.MachineName) > longest {
 		return fmt.Errorf("InvalidParameter: Windows computer name %q cannot be more than %d characters long", spec.MachineName, longest)
 	}
-	return nil
+	return checkSubnet(spec)
 }
 
 // takeAddress takes the free address that was in use the longest time ago. The lock is held.

@@ -169,6 +169,20 @@ func TestTemplatesHoldTheKey(t *testing.T) {
 	}
 }
 
+// A MachineSet that is copied for another zone, and not its subnet with it, makes no virtual machine.
+func TestASubnetOfAnotherZoneIsNotFound(t *testing.T) {
+	l := newCloudLab(t, VMOptions{})
+	vm := l.windows(platformAWS, "win-a")
+	vm.Zone, vm.Subnet = "us-east-1b", "lab-subnet-private-us-east-1a"
+	if err := l.rig.cloud.Create(t.Context(), vm); err == nil || !strings.Contains(err.Error(), "no subnet IDs were found") {
+		t.Errorf("error %v", err)
+	}
+	vm.Subnet = "lab-subnet-private-us-east-1b"
+	if h := l.run(vm); h.Zone() != "us-east-1b" {
+		t.Errorf("it runs in zone %q", h.Zone())
+	}
+}
+
 func TestVirtualMachineLastsUntilItIsDeleted(t *testing.T) {
 	l := newCloudLab(t, VMOptions{RebootDuration: time.Second})
 	vm := l.windows(platformAWS, "win-a")

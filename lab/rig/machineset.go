@@ -39,6 +39,9 @@ type MachineSetOptions struct {
 	// Image is what the platform's providerSpec names: the id of an AMI, the SKU of an image, the name of a template, or the image of a disk.
 	// Its text tells the Windows version: 2019, 2022 or 2025. Default: one with 2022.
 	Image string
+	// Zone is where the Machines are to be, as the platform names it: us-east-1b on AWS, 2 on Azure, us-central1-b on GCP. Default: the zone
+	// of the Linux workers. vSphere and Nutanix have no field for it.
+	Zone string
 	// UserDataSecret is the Secret with the user data. Default: windows-user-data.
 	UserDataSecret string
 	// Labels and Taints are those that the Machines' nodes are to have. The worker label is among the labels in any case.
@@ -68,7 +71,7 @@ func (r *Rig) CreateMachineSet(ctx context.Context, name string, replicas int32,
 	spec.Taints = options.Taints
 	image := cmp.Or(options.Image, defaultImage(r.platform))
 	err = changeProviderSpec(spec, func(value map[string]any) error {
-		return errors.Join(setImage(r.platform, value, image),
+		return errors.Join(setImage(r.platform, value, image), setZone(r.platform, value, options.Zone),
 			unstructured.SetNestedField(value, cmp.Or(options.UserDataSecret, userdata.SecretName), "userDataSecret", "name"))
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 var platforms = map[string]*clustertest.Shared{}
 
 func init() {
-	for _, platform := range []string{"AWS", "Azure", "VSphere", "None"} {
+	for _, platform := range []string{"AWS", "Azure", "GCP", "VSphere", "None"} {
 		platforms[platform] = clustertest.New(cluster.Options{
 			Profile: cluster.OpenShift, Platform: platform, APIIntURL: "https://127.0.0.1", Audit: platform == "AWS",
 		})

@@ -2,6 +2,8 @@ package machines
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,12 +20,20 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// refused waits until an instance is not supported for a reason, and checks that the message has these parts and an event tells of it.
+// refused waits until the instance of a Machine is not supported for a reason, and checks that condition and event say so with these parts.
 func (l lab) refused(name, reason string, parts ...string) {
 	l.Helper()
-	instance := l.instanceBecomes(name, "to be refused as "+reason, func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Status.Summary == reason
-	})
+	l.saysWhy(l.instanceBecomes(name, "to be refused as "+reason, summary(reason)), reason, parts...)
+}
+
+// summary tells whether an instance sums itself up with a reason.
+func summary(reason string) func(*v1alpha1.WindowsInstance) bool {
+	return func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == reason }
+}
+
+// saysWhy checks that condition and event of an instance that is not supported have the reason, and these parts in their text.
+func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ...string) {
+	l.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported)
 	if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != reason {
 		l.Fatalf("condition Supported is %+v", condition)
@@ -33,16 +43,15 @@ func (l lab) refused(name, reason string, parts ...string) {
 			l.Errorf("the message does not say %q: %s", part, condition.Message)
 		}
 	}
+	told := func(event corev1.Event) bool {
+		silent := func(part string) bool { return !strings.Contains(event.Message, part) }
+		return event.Reason == reason && event.InvolvedObject.UID == instance.UID && !slices.ContainsFunc(parts, silent)
+	}
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "an event "+reason, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		return l.WaitFor(ctx, fmt.Sprintf("an event %s with %q", reason, parts), &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 			var events corev1.EventList
 			err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
-			for _, event := range events.Items {
-				if event.Reason == reason && event.InvolvedObject.Name == name {
-					return true, err
-				}
-			}
-			return false, err
+			return slices.ContainsFunc(events.Items, told), err
 		})
 	})
 }

@@ -229,6 +229,7 @@ func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Ma
 		}
 		windows = windows || machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
 		if going(machine) {
+			result.Leaving = append(result.Leaving, policy.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
 			continue
 		}
 		result.Staying = append(result.Staying, machine.Name)
@@ -250,6 +251,18 @@ func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Ma
 	}
 	result.Missing = max(0, result.Missing)
 	return result, windows
+}
+
+// heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it says nothing.
+func heldUpBy(machine *machinev1beta1.Machine) string {
+	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained, machinev1beta1.MachineTerminable} {
+		for _, condition := range machine.Status.Conditions {
+			if condition.Type == kind && condition.Status == corev1.ConditionFalse {
+				return condition.Message
+			}
+		}
+	}
+	return ""
 }
 
 func going(machine *machinev1beta1.Machine) bool {

@@ -208,6 +208,10 @@ func TestNodesInService(t *testing.T) {
 func TestMachinesOfSets(t *testing.T) {
 	deleting := func(m *machinev1beta1.Machine) {
 		m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.NewTime(later)), []string{machinev1beta1.MachineFinalizer}
+		m.Status.Conditions = []machinev1beta1.Condition{
+			{Type: machinev1beta1.MachineDrainable, Status: corev1.ConditionTrue},
+			{Type: machinev1beta1.MachineDrained, Status: corev1.ConditionFalse, Message: "could not drain machine: web-1 cannot be evicted"},
+		}
 	}
 	s := &scene{t: t}
 	s.set("workers", 8)
@@ -233,6 +237,7 @@ func TestMachinesOfSets(t *testing.T) {
 		Name: "workers", Replicas: 8, Running: 1, Failed: 2,
 		Missing: 4, // the one that joins, the one that is made, the one that is deleted, and one that nobody has made
 		Staying: []string{"broken", "failed", "ignored", "joins", "made", "works"},
+		Leaving: []policy.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
 	}
 	if len(f.MachineSets) != 1 || !reflect.DeepEqual(f.MachineSets[0], want) {
 		t.Errorf("%+v, want %+v", f.MachineSets, want)

@@ -1,0 +1,153 @@
+package rigtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// Workload is a Deployment on Windows nodes with a PodDisruptionBudget, in a namespace of its own.
+type Workload struct {
+	// Namespace has nothing else. Deployment and budget are called web.
+	Namespace string
+
+	rig *rig.Rig
+}
+
+var workloadLabels = map[string]string{"app": "web"}
+
+// Deploy makes a workload on the Windows nodes with these labels, whose pods may be evicted as far as the budget's minAvailable allows. The
+// workload ends with the test.
+func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, minAvailable string) *Workload {
+	t.Helper()
+	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), rig: r}
+	t.Cleanup(func() { w.end(t) })
+	w.wait(t, "the namespace's service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		err := reader.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: "default"}, &corev1.ServiceAccount{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	selector := map[string]string{corev1.LabelOSStable: "windows"}
+	for label, value := range nodes {
+		selector[label] = value
+	}
+	pods := &metav1.LabelSelector{MatchLabels: workloadLabels}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: workloadLabels}, Spec: corev1.PodSpec{
+		NodeSelector:                  selector,
+		Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+		TerminationGracePeriodSeconds: ptr.To[int64](1),
+		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
+	}}
+	for _, object := range []client.Object{
+		&appsv1.Deployment{ObjectMeta: w.meta(), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: pods, Template: template}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: w.meta(), Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr.To(intstr.Parse(minAvailable)), Selector: pods,
+		}},
+	} {
+		if err := r.Client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Runs(t, int(replicas))
+	w.budgetBecomes(t)
+	return w
+}
+
+func (w *Workload) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.Namespace, Name: "web"}
+}
+
+// end takes the workload away with its pods: the kubelets that would end them may be gone by now.
+func (w *Workload) end(t *testing.T) {
+	ctx, in := context.Background(), client.InNamespace(w.Namespace)
+	for _, kind := range []client.Object{&appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}} {
+		if err := w.rig.Client.DeleteAllOf(ctx, kind, in, client.GracePeriodSeconds(0)); err != nil {
+			t.Errorf("take the workload away: %v", err)
+		}
+	}
+}
+
+// SetBudget makes the PodDisruptionBudget want so many pods, a number or a percentage, and waits until evictions are judged by that.
+func (w *Workload) SetBudget(t *testing.T, minAvailable string) {
+	t.Helper()
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta()}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"minAvailable":`+quoted(minAvailable)+`}}`))
+	if err := w.rig.Client.Patch(t.Context(), budget, patch); err != nil {
+		t.Fatal(err)
+	}
+	w.budgetBecomes(t)
+}
+
+func quoted(minAvailable string) string {
+	if value := intstr.Parse(minAvailable); value.Type == intstr.Int {
+		return value.String()
+	}
+	return `"` + minAvailable + `"`
+}
+
+// budgetBecomes waits until the disruption controller has seen the budget as it is.
+func (w *Workload) budgetBecomes(t *testing.T) {
+	t.Helper()
+	w.wait(t, "the budget to be in force", &policyv1.PodDisruptionBudget{}, func(ctx context.Context, _ client.Reader) (bool, error) {
+		budget := w.Budget(t)
+		return budget.Status.ObservedGeneration == budget.Generation && budget.Status.ExpectedPods > 0, nil
+	})
+}
+
+// Budget is the PodDisruptionBudget as the API server has it.
+func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
+	t.Helper()
+	budget := &policyv1.PodDisruptionBudget{}
+	if err := w.rig.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "web"}, budget); err != nil {
+		t.Fatal(err)
+	}
+	return budget
+}
+
+// Runs waits until so many pods are Ready and not to end, and returns them.
+func (w *Workload) Runs(t *testing.T, replicas int) (running []corev1.Pod) {
+	t.Helper()
+	w.wait(t, "the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+		var pods corev1.PodList
+		err := reader.List(ctx, &pods, client.InNamespace(w.Namespace))
+		running = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(p) })
+		return len(running) == replicas, err
+	})
+	return running
+}
+
+// On are the pods on a node as the API server has them, those that are ending too.
+func (w *Workload) On(t *testing.T, node string) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	if err := w.rig.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingFields{"spec.nodeName": node}); err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+func podReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (w *Workload) wait(t *testing.T, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	if err := w.rig.WaitFor(ctx, what, watched, condition); err != nil {
+		t.Fatal(err)
+	}
+}

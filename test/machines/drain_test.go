@@ -1,0 +1,86 @@
+package machines
+
+import (
+	"context"
+	"os"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/drain"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// kubectl is what `kubectl drain --ignore-daemonsets --delete-emptydir-data` runs with.
+func (l lab) kubectl(ctx context.Context) *drain.Helper {
+	l.Helper()
+	clients, err := kubernetes.NewForConfig(l.Config)
+	l.must(err)
+	return &drain.Helper{
+		Ctx: ctx, Client: clients, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: os.Stderr, ErrOut: os.Stderr,
+	}
+}
+
+// cordonByHand makes the node of a Machine unschedulable as `kubectl cordon` does.
+func (l lab) cordonByHand(name string) {
+	l.Helper()
+	l.must(drain.RunCordonOrUncordon(l.kubectl(l.Context()), l.nodeOf(name), true))
+}
+
+// drainByHand empties the node of a Machine as `kubectl drain` does.
+func (l lab) drainByHand(w *rigtest.Workload, name string) {
+	l.Helper()
+	node := l.nodeOf(name)
+	if len(w.On(l.T, node.Name)) == 0 {
+		l.Fatalf("node %s has no pods: this test shows nothing", node.Name)
+	}
+	l.inTime(func(ctx context.Context) error {
+		helper := l.kubectl(ctx)
+		if err := drain.RunCordonOrUncordon(helper, node, true); err != nil {
+			return err
+		}
+		return drain.RunNodeDrain(helper, node.Name)
+	})
+	if left := w.On(l.T, node.Name); len(left) > 0 {
+		l.Errorf("drained, the node has %d pods", len(left))
+	}
+}
+
+// isCordoned checks that the node of a Machine is unschedulable, and that the operator does not take that for its own doing.
+func (l lab) isCordoned(name string) {
+	l.Helper()
+	node := l.nodeOf(name)
+	if _, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours || !node.Spec.Unschedulable {
+		l.Errorf("the node that a user has made unschedulable: unschedulable %t, annotations %v", node.Spec.Unschedulable, node.Annotations)
+	}
+}
+
+// machineOf is the name of the Machine of a node.
+func (l lab) machineOf(node string) string {
+	l.Helper()
+	machines, err := l.Machines(l.Context(), "")
+	l.must(err)
+	for _, m := range machines {
+		if m.Status.NodeRef != nil && m.Status.NodeRef.Name == node {
+			return m.Name
+		}
+	}
+	l.Fatalf("node %s has no Machine", node)
+	return ""
+}
+
+// connections is how often somebody has connected to a host.
+func connections(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }
+
+// evictions counts those in a namespace that somebody has asked for, whatever the answer.
+func (a *trail) evictions(namespace string) (n int) {
+	a.Helper()
+	for _, e := range a.read() {
+		if e.Resource() == "pods/eviction" && e.Object.Namespace == namespace {
+			n++
+		}
+	}
+	return n
+}

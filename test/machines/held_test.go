@@ -1,0 +1,100 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// The pods of a Machine that the operator replaces may not go, and the platform has no place for another virtual machine before they have: after
+// failureDeadline other MachineSets are not held up by that any more, the one concerned waits, and all of it goes on when the budget allows it.
+//
+func TestAReplacementThatPodsHoldUp(t *testing.T) {
+	l := start(t, "AWS", rig.Options{LinuxNodes: 1, Clock: rigtest.FastClock(t)})
+	l.operate()
+	l.machineSet("windows-a", 2, rig.MachineSetOptions{})
+	l.machineSet("windows-b", 1, rig.MachineSetOptions{})
+	a, b := l.ready("windows-a", 2), l.ready("windows-b", 1)[0]
+	held, next := a[0], a[1]
+	node, nodeOfB := l.nodeOf(held), l.nodeOf(b).Name
+	w := rigtest.Deploy(t, l.Rig, 2, map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]}, "100%")
+	makeRoom := l.InjectVM(rig.VMFault{Machine: "windows-a-*", CreateFails: errors.New("VcpuLimitExceeded: the quota is used up")})
+	defer makeRoom()
+
+	// All of them are known to need another key before the first may be replaced, so that it is the first by name.
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
+	l.must(l.RotateKey(t.Context(), false))
+	for _, name := range []string{held, next, b} {
+		l.instanceBecomes(name, "to be refused by its host", func(i *v1alpha1.WindowsInstance) bool {
+			return slices.ContainsFunc(i.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == "AuthenticationFailed" })
+		})
+	}
+	trail, others := l.trail(), l.machineUIDs([]string{next})
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		p.Paused, p.FailureDeadline = false, &metav1.Duration{Duration: time.Minute}
+	})
+
+	l.event("another MachineSet waits for it", "ReplacementWaits", b, node.Name+" (MachineSet/windows-a) is being replaced")
+	l.event("after failureDeadline it has failed, and why", "DisruptionFailed", v1alpha1.DisruptionPolicyName,
+		"Machine "+held+" is still being deleted", w.Namespace+"/web-", "disruption budget")
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, b, nodeOfB) })
+	l.ready("windows-b", 1)
+	l.event("its own MachineSet waits", "ReplacementWaits", next, "Machine "+held+" is still being deleted")
+	if trail.refusedEvictions(w.Namespace) == 0 || len(w.On(t, node.Name)) != 2 || l.nodeOf(held).UID != node.UID {
+		t.Error("the pods, or their node, are gone")
+	}
+	if now := l.machineUIDs([]string{next}); !slices.Equal(now, others) {
+		t.Error("the other Machine of the set is another one")
+	}
+
+	w.SetBudget(t, "0")
+	makeRoom()
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, held, node.Name) })
+	l.nodesHaveKey(3)
+	if left := l.ready("windows-a", 2); slices.Contains(left, next) {
+		t.Errorf("Machine %s was not replaced", next)
+	}
+	for _, name := range []string{held, next, b} {
+		if n := trail.deleted(name); n != 1 {
+			t.Errorf("the operator has deleted Machine %s %d times", name, n)
+		}
+	}
+}
+
+// event waits for an event of the operator about the object with a name whose text has these parts.
+func (l lab) event(what, reason, about string, parts ...string) {
+	l.Helper()
+	told := func(e corev1.Event) bool {
+		silent := func(part string) bool { return !strings.Contains(e.Message, part) }
+		return e.Reason == reason && e.InvolvedObject.Name == about && !slices.ContainsFunc(parts, silent)
+	}
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "an event: "+what, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var events corev1.EventList
+			err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
+			return slices.ContainsFunc(events.Items, told), err
+		})
+	})
+}
+
+// deleted is how often the operator has deleted a Machine.
+func (a *trail) deleted(machine string) (n int) {
+	a.Helper()
+	for _, e := range a.writes() {
+		if e.Verb == "delete" && e.Resource() == "machines" && e.Object.Name == machine && e.Response.Code == 200 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,159 @@
+package machines
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// build is a Windows that a host runs.
+type build struct {
+	name, product, version string
+	revision               int
+}
+
+var (
+	server2016    = build{"win-2016", "Windows Server 2016 Datacenter", "10.0.14393", 7000}
+	server2019    = build{"win-2019", "Windows Server 2019 Datacenter", "10.0.17763", 4737}
+	server20H2    = build{"win-20h2", "Windows Server, version 20H2", "10.0.19042", 1706}
+	server2022Old = build{"win-2022-old", "Windows Server 2022 Datacenter", "10.0.20348", 600}
+	server2022    = build{"win-2022", "Windows Server 2022 Datacenter", "10.0.20348", 681}
+	server2025    = build{"win-2025", "Windows Server 2025 Datacenter", "10.0.26100", 1742}
+)
+
+func (b build) String() string { return b.version + "." + strconv.Itoa(b.revision) }
+
+func (b build) host() rig.HostOptions {
+	system := fake.WindowsServer2022()
+	system.Product, system.Version, system.Revision = b.product, b.version, b.revision
+	return rig.HostOptions{Name: b.name, System: &system}
+}
+
+// The tables of the guides, written out by hand: each build that is listed for a platform becomes a node there, and each other is refused before
+// anything on its host is changed. Windows Server 2025 came after the guides, and is accepted.
+// R-183
+func TestEachPlatformTakesItsBuildsAndRefusesTheOthers(t *testing.T) {
+	// R-178
+	t.Run("AWS", func(t *testing.T) {
+		takes(t, start(t, "AWS", ofAllBuilds()), "AWS", server2019, server2022, server2025)
+	})
+	// R-179
+	t.Run("Azure", func(t *testing.T) {
+		takes(t, start(t, "Azure", ofAllBuilds()), "Azure", server2019, server2022, server2025)
+	})
+	// R-180
+	t.Run("vSphere", func(t *testing.T) {
+		takes(t, start(t, "VSphere", ofAllBuilds()), "VSphere", server2022, server2025)
+	})
+	// R-181
+	t.Run("GCP", func(t *testing.T) {
+		takes(t, start(t, "GCP", ofAllBuilds()), "GCP", server2022, server2025)
+	})
+	// R-182
+	t.Run("no platform", func(t *testing.T) {
+		takes(t, start(t, "None", ofAllBuilds()), "None", server2019, server2022, server2025)
+	})
+	// R-182
+	t.Run("bare metal", func(t *testing.T) {
+		callItBareMetal(t)
+		takes(t, start(t, "None", ofAllBuilds()), "BareMetal", server2019, server2022, server2025)
+	})
+}
+
+func allBuilds() []build {
+	return []build{server2016, server2019, server20H2, server2022Old, server2022, server2025}
+}
+
+// ofAllBuilds is a lab with a host of each build.
+func ofAllBuilds() (options rig.Options) {
+	for _, b := range allBuilds() {
+		options.Hosts = append(options.Hosts, b.host())
+	}
+	return options
+}
+
+// takes checks that the hosts of these builds become nodes, that all others are refused for what they are, and that each is given back as it was.
+func takes(t *testing.T, l lab, platform string, accepted ...build) {
+	before := map[build]fake.Snapshot{}
+	for _, b := range allBuilds() {
+		before[b] = l.Host(b.name).Machine().Snapshot()
+	}
+	l.operate()
+	l.must(l.ListHosts(t.Context()))
+	for _, b := range allBuilds() {
+		if slices.Contains(accepted, b) {
+			l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx, b.name) })
+			continue
+		}
+		var found *v1alpha1.WindowsInstance
+		l.inTime(func(ctx context.Context) error {
+			return l.WaitForInstance(ctx, l.Host(b.name), "to be refused", func(i *v1alpha1.WindowsInstance) bool {
+				found = i
+				return summary(v1alpha1.ReasonWindowsUnsupported)(i)
+			})
+		})
+		l.saysWhy(found, v1alpha1.ReasonWindowsUnsupported, b.String(), "platform "+platform)
+		if diff := cmp.Diff(before[b], withoutAgent(l.Host(b.name).Machine().Snapshot())); diff != "" {
+			t.Errorf("host %s was refused, and is not as it was (-before +after):\n%s", b.name, diff)
+		}
+	}
+	l.must(l.DeleteInstances(t.Context()))
+	for _, b := range allBuilds() {
+		l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, b.name) })
+		if diff := cmp.Diff(before[b], l.Host(b.name).Machine().Snapshot()); diff != "" {
+			t.Errorf("host %s was given back, and is not as it was (-before +after):\n%s", b.name, diff)
+		}
+	}
+}
+
+// agentFolders are where the agent lands, and where it lies when it looks at a host.
+var agentFolders = []string{`C:\ProgramData\ssh\wicd`, `C:\k\wicd`}
+
+// withoutAgent leaves out the agent that has looked at a host, in the folders that nobody else has.
+func withoutAgent(s fake.Snapshot) fake.Snapshot {
+	delete(s.Files, `C:\k`)
+	for _, folder := range agentFolders {
+		for path := range s.Files {
+			if path == folder || strings.HasPrefix(path, folder+`\`) {
+				delete(s.Files, path)
+			}
+		}
+	}
+	return s
+}
+
+// callItBareMetal changes the platform of the control plane without one until the test ends. Nothing else of it differs on bare metal.
+func callItBareMetal(t *testing.T) {
+	t.Helper()
+	admin, err := client.New(platforms["None"].Cluster(t).Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(ctx context.Context, platform string) error {
+		infrastructure := &unstructured.Unstructured{}
+		infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"})
+		infrastructure.SetName("cluster")
+		patch := `{"status":{"platform":"` + platform + `","platformStatus":{"type":"` + platform + `"}}}`
+		return admin.Status().Patch(ctx, infrastructure, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	if err := set(t.Context(), "BareMetal"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set(context.Background(), "None"); err != nil {
+			t.Error(err)
+		}
+	})
+}

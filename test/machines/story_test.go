@@ -1,0 +1,211 @@
+package machines
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"testing"
+
+	machinev1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+type machine = machinev1.Machine
+
+// The pods of the story: where they run, and how many.
+var (
+	poolLabels = map[string]string{"example.com/pool": "web"}
+	poolPods   = 6
+)
+
+// Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none, drained and scaled down, deleted
+// against a budget, deleted without a drain.
+// R-035, R-037, R-040, R-042
+func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
+	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	trail := l.trail()
+	l.operate()
+	l.must(l.ListHosts(t.Context()))
+	l.machineSet("windows", 0, rig.MachineSetOptions{Labels: poolLabels})
+	l.scale("windows", 3)
+	names := l.ready("windows", 3)
+	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
+	w := rigtest.Deploy(t, l.Rig, int32(poolPods), poolLabels, "4")
+
+	t.Run("each Machine has a node with the labels of the Machine", func(t *testing.T) {
+		lab{t, l.Rig}.areWorkers(names)
+	})
+	// R-045, R-046
+	t.Run("columns are those that the guides show", func(t *testing.T) {
+		for resource, want := range map[string]string{
+			"machinesets": `(?m)^NAME +DESIRED +CURRENT +READY +AVAILABLE +AGE +$[\s\S]*^windows +3 +3 +3 +3 +`,
+			"machines":    `(?m)^NAME +PHASE +TYPE +REGION +ZONE +AGE +$[\s\S]*^` + names[0] + ` +Running +`,
+		} {
+			if got := l.table(resource); !regexp.MustCompile(want).MatchString(got) {
+				t.Errorf("kubectl get %s prints\n%s", resource, got)
+			}
+		}
+	})
+	// R-043, R-166
+	t.Run("a node that is drained by hand goes when the set is scaled down, and the others stay", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		drained, cordoned, last := names[0], names[1], names[2]
+		l.cordonByHand(cordoned)
+		l.operatorWritesTo(cordoned)
+		l.drainByHand(w, drained)
+		l.scaleDown("windows", drained, "machine.openshift.io/delete-machine", cordoned, last)
+		l.drainByHand(w, cordoned)
+		l.scaleDown("windows", cordoned, "machine.openshift.io/cluster-api-delete-machine", last)
+		w.Runs(t, poolPods)
+	})
+	held := names[2] // has all pods
+	l.scale("windows", 3)
+	names = l.ready("windows", 3)
+	// R-044, R-160, R-161
+	t.Run("a Machine that is deleted waits for its pods' budget, is left alone, and goes when that allows it", func(t *testing.T) {
+		lab{t, l.Rig}.deletedAgainstABudget(w, held)
+		if left := l.ready("windows", 3); slices.Contains(left, held) {
+			t.Errorf("Machine %s is there again", held)
+		}
+	})
+	// R-044, R-162
+	t.Run("a Machine that is not to be drained goes though the budget forbids it", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		w.SetBudget(t, "100%")
+		name := l.machineOf(w.Runs(t, poolPods)[0].Spec.NodeName)
+		l.changeMachine(name, func(m *machine) {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, "machine.openshift.io/exclude-node-draining", "")
+		})
+		node, asked := l.nodeOf(name).Name, l.trail()
+		l.must(l.DeleteMachine(t.Context(), name))
+		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node) })
+		if n := w.Budget(t).Status.DisruptionsAllowed; n != 0 {
+			t.Errorf("the budget allows %d pods to be away: this test shows nothing", n)
+		}
+		if n := asked.evictions(w.Namespace); n > 0 {
+			t.Errorf("%d evictions were asked for", n)
+		}
+		l.ready("windows", 3)
+	})
+	// R-041, R-048, R-050
+	t.Run("no Machine and no MachineSet, and no Linux node, was ever written to", func(t *testing.T) {
+		trail.lab = lab{t, l.Rig}
+		trail.untouched(l.linuxNodes()...)
+	})
+}
+
+// areWorkers checks the labels of the nodes of Machines.
+func (l lab) areWorkers(names []string) {
+	l.Helper()
+	for _, name := range names {
+		node := l.nodeOf(name)
+		for label, want := range map[string]string{
+			v1alpha1.LabelWorker: "", "example.com/pool": "web", v1alpha1.LabelOSID: "Windows", corev1.LabelOSStable: "windows",
+		} {
+			if got, ok := node.Labels[label]; !ok || got != want {
+				l.Errorf("label %s of node %s is %q (there: %t), want %q", label, node.Name, got, ok, want)
+			}
+		}
+		if _, ok := node.Labels[v1alpha1.LabelBYOH]; ok {
+			l.Errorf("node %s is marked as a host that somebody has brought", node.Name)
+		}
+	}
+}
+
+// operatorWritesTo has the operator repair an annotation of a Machine's node, as it does at the end of each change, and checks that the node stays
+// unschedulable, as a user has made it.
+func (l lab) operatorWritesTo(name string) {
+	l.Helper()
+	node := l.nodeOf(name)
+	before := node.DeepCopy()
+	delete(node.Annotations, v1alpha1.AnnotationVersion)
+	l.must(l.Client.Patch(l.Context(), node, client.MergeFrom(before)))
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "the operator's version to be on node "+node.Name+" again", node, func(ctx context.Context, reader client.Reader) (bool, error) {
+			now := &corev1.Node{}
+			err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
+			return now.Annotations[v1alpha1.AnnotationVersion] != "" && now.ResourceVersion != before.ResourceVersion, err
+		})
+	})
+	l.isCordoned(name)
+}
+
+// scaleDown marks a Machine with an annotation and scales its set down by one. That Machine must go, and the others must stay as they are.
+func (l lab) scaleDown(set, marked, annotation string, others ...string) {
+	l.Helper()
+	node, before := l.nodeOf(marked).Name, l.machineUIDs(others)
+	l.changeMachine(marked, func(m *machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, annotation, "true") })
+	l.scale(set, int32(len(others)))
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, marked, node) })
+	left := l.ready(set, len(others))
+	if after := l.machineUIDs(left); !slices.Equal(before, after) {
+		l.Errorf("scaled down, the set has %v, and is to have %v", left, others)
+	}
+	if len(others) > 1 {
+		l.isCordoned(others[0])
+	}
+}
+
+func (l lab) machineUIDs(names []string) (uids []types.UID) {
+	l.Helper()
+	for _, name := range names {
+		m, err := l.Machine(l.Context(), name)
+		l.must(err)
+		uids = append(uids, m.UID)
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// deletedAgainstABudget deletes a Machine whose pods must all be available, watches that nothing happens to it in several attempts to drain it,
+// and lets its pods go then.
+func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
+	l.Helper()
+	const attempts = 5
+	w.SetBudget(l.T, "100%")
+	node, host, trail := l.nodeOf(name), l.MachineHost(name), l.trail()
+	pods := len(w.On(l.T, node.Name))
+	before := connections(host)
+	l.must(l.DeleteMachine(l.Context(), name))
+	instance := l.instanceBecomes(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
+		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged && i.Status.Summary == v1alpha1.ReasonMachineDeleting
+	})
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitFor(ctx, "the Machine to be drained in vain", &machine{}, func(context.Context, client.Reader) (bool, error) {
+			return trail.refusedEvictions(w.Namespace) >= attempts*pods, nil
+		})
+	})
+	m, err := l.Machine(l.Context(), name)
+	l.must(err)
+	switch now, err := l.MachineInstance(l.Context(), name); {
+	case err != nil || now == nil || now.UID != instance.UID:
+		l.Errorf("the instance is gone (%v)", err)
+	case m == nil || ptr.Deref(m.Status.Phase, "") != machinev1.PhaseDeleting:
+		l.Errorf("the Machine is not being deleted: %+v", m)
+	case l.nodeOf(name).UID != node.UID || l.MachineHost(name) != host:
+		l.Error("node or virtual machine are others")
+	}
+	if n := len(w.On(l.T, node.Name)); pods == 0 || n != pods {
+		l.Errorf("%d of %d pods are left", n, pods)
+	}
+	for _, e := range trail.writes() {
+		if e.Verb == "delete" || e.Verb == "deletecollection" || e.Object.Subresource == "eviction" || e.Object.Name == node.Name {
+			l.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
+		}
+	}
+
+	w.SetBudget(l.T, "4")
+	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, name, node.Name) })
+	if n := connections(host) - before; n > 0 {
+		l.Errorf("the operator has connected %d times to a host that was being deleted", n)
+	}
+	w.Runs(l.T, poolPods)
+}

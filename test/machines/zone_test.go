@@ -1,0 +1,195 @@
+package machines
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/lab/rig"
+	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
+)
+
+// Three MachineSets, each in a zone of its own, beside hosts that somebody has brought.
+func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
+	const replicas = 2
+	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	l.operate()
+	l.must(l.ListHosts(t.Context()))
+	zones := map[string]string{"windows-a": "us-east-1a", "windows-b": "us-east-1b", "windows-c": "us-east-1c"}
+	var uid types.UID
+	//
+	ready := t.Run("each set comes with the same user data", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.inTime(l.WaitUserData)
+		uid = l.userDataUID()
+		for _, set := range slices.Sorted(maps.Keys(zones)) {
+			l.machineSet(set, replicas, rig.MachineSetOptions{Zone: zones[set]})
+			l.ready(set, replicas)
+			if now := l.userDataUID(); now != uid {
+				t.Errorf("with MachineSet %s the Secret is another one", set)
+			}
+		}
+		l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
+	})
+	if !ready {
+		return
+	}
+	//
+	t.Run("the nodes of each set are in its zone", func(t *testing.T) {
+		lab{t, l.Rig}.inZones(zones, replicas)
+	})
+	t.Run("hosts that are given back take no Machine with them", func(t *testing.T) {
+		lab{t, l.Rig}.givesHostsBackBesideMachines()
+	})
+	//
+	t.Run("another key leaves each set a Machine that works, however much may be disturbed at once", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		before := l.identities()
+		l.allow(len(zones) * replicas)
+		availability, err := l.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
+		l.must(err)
+		defer availability.Stop()
+		l.must(l.RotateKey(t.Context(), false))
+		l.inTime(func(ctx context.Context) error {
+			return l.WaitForMachines(ctx, "", "to be others", func(machines []machine) bool {
+				return len(machines) == len(before) && !slices.ContainsFunc(machines, func(m machine) bool { return before[m.Name] != identity{} })
+			})
+		})
+		for set := range zones {
+			l.ready(set, replicas)
+		}
+		report, err := availability.Report(t.Context())
+		l.must(err)
+		for set := range zones {
+			if n := report.MaxByPool[set]; n != replicas-1 {
+				t.Errorf("of MachineSet %s %d Machines were away at once, want %d", set, n, replicas-1)
+			}
+		}
+		l.inZones(zones, replicas)
+		if l.userDataUID() != uid {
+			t.Error("the Secret with the user data is another one")
+		}
+	})
+}
+
+func (l lab) userDataUID() types.UID {
+	l.Helper()
+	secret := &corev1.Secret{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}, secret))
+	return secret.UID
+}
+
+// inZones checks that the Machines of each set, their virtual machines and their nodes are in its zone.
+func (l lab) inZones(zones map[string]string, replicas int) {
+	l.Helper()
+	for set, zone := range zones {
+		for _, name := range l.ready(set, replicas) {
+			m, err := l.Machine(l.Context(), name)
+			l.must(err)
+			for what, got := range map[string]string{
+				"Machine": m.Labels["machine.openshift.io/zone"], "virtual machine": l.MachineHost(name).Zone(), "node": l.nodeOf(name).Labels[corev1.LabelTopologyZone],
+			} {
+				if got != zone {
+					l.Errorf("the %s of %s is in zone %q, want %q", what, name, got, zone)
+				}
+			}
+		}
+	}
+}
+
+// identity is what makes a Machine, with all that belongs to it, the same one.
+type identity struct {
+	machine, instance, node types.UID
+	host                    *rig.Host
+}
+
+// identities are those of all Windows Machines, by name.
+func (l lab) identities() map[string]identity {
+	l.Helper()
+	machines, err := l.Machines(l.Context(), "")
+	l.must(err)
+	all := map[string]identity{}
+	for _, m := range machines {
+		instance, err := l.MachineInstance(l.Context(), m.Name)
+		l.must(err)
+		if instance == nil {
+			l.Fatalf("Machine %s has no instance", m.Name)
+		}
+		all[m.Name] = identity{machine: m.UID, instance: instance.UID, node: l.nodeOf(m.Name).UID, host: l.MachineHost(m.Name)}
+	}
+	return all
+}
+
+// givesHostsBackBesideMachines takes one host out of windows-instances, then deletes the ConfigMap, and checks that nothing was done to any
+// Machine. Then it lists the hosts again.
+func (l lab) givesHostsBackBesideMachines() {
+	before, journals, nodes := l.identities(), map[string]int{}, []string{}
+	for name, each := range before {
+		journals[name] = len(each.host.Machine().Journal().Entries(nil))
+		nodes = append(nodes, l.nodeOf(name).Name)
+	}
+	trail := l.trail()
+	unchanged := func(t *testing.T, given ...*rig.Host) {
+		l := lab{t, l.Rig}
+		for _, h := range given {
+			l.inTime(func(ctx context.Context) error { return l.WaitGone(ctx, h.Options.Name) })
+		}
+		if after := l.identities(); !maps.Equal(before, after) {
+			t.Errorf("Machines with all that is theirs were %v, and are %v", before, after)
+		}
+		for name, each := range before {
+			entries := each.host.Machine().Journal().Entries(nil)[journals[name]:]
+			if touched := slices.DeleteFunc(entries, rigtest.OfTheHost); len(touched) > 0 {
+				t.Errorf("the operator touched the host of Machine %s: %+v", name, touched)
+			}
+		}
+		trail.lab = l
+		trail.untouched(nodes...)
+	}
+	first, second := l.Hosts()[0], l.Hosts()[1]
+	//
+	l.Run("one entry is taken out", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		address, value := second.Entry()
+		l.must(l.SetInstances(t.Context(), map[string]string{address: value}))
+		unchanged(t, first)
+	})
+	//
+	l.Run("the ConfigMap is deleted", func(t *testing.T) {
+		l.must(l.DeleteInstances(t.Context()))
+		unchanged(t, first, second)
+	})
+	//
+	l.Run("the hosts are listed again", func(t *testing.T) {
+		l := lab{t, l.Rig}
+		l.must(l.ListHosts(t.Context()))
+		l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
+	})
+}
+
+// allow lets so many nodes be disturbed at once.
+func (l lab) allow(nodes int) {
+	l.Helper()
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		p.MaxUnavailable = ptr.To(intstr.FromInt32(int32(nodes)))
+	})
+}
+
+// changePolicy changes the WindowsDisruptionPolicy, which the operator has made.
+func (l lab) changePolicy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
+	l.Helper()
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	l.must(l.Client.Get(l.Context(), client.ObjectKeyFromObject(p), p))
+	before := p.DeepCopy()
+	change(&p.Spec)
+	l.must(l.Client.Patch(l.Context(), p, client.MergeFrom(before)))
+}
