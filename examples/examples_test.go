@@ -45,7 +45,7 @@ var placeholders = []string{
 	"<vcenter_server_ip>", "192.0.2.1",
 }
 
-//
+//
 func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	c := admin(t)
 	if err := c.Create(t.Context(), read(t, "wmco-namespace.yaml")); client.IgnoreAlreadyExists(err) != nil {
@@ -89,8 +89,8 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	})
 }
 
-// the examples are the guides', and the generator makes the same of a worker that says no more than what the examples leave
-// open.
+// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples leave open.
+//
 func TestTheGeneratorMakesTheExamples(t *testing.T) {
 	for _, test := range []struct {
 		name, worker string

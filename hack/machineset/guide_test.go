@@ -42,7 +42,7 @@ func TestGuides(t *testing.T) {
 		}
 		flags.VisitAll(func(flag *pflag.Flag) { says(t, "machinesets.md", "| `--"+flag.Name) })
 	})
-	// R-020, R-213
+	// R-213
 	t.Run("the way by hand", func(t *testing.T) {
 		says(t, "machinesets.md", `oc get -o jsonpath='{.status.infrastructureName}{"\n"}' infrastructure cluster`, "oc get machinesets -n openshift-machine-api",
 			"-o yaml", "oc create -f", "oc get machinesets -n openshift-machine-api", "DESIRED, CURRENT, READY and AVAILABLE")
@@ -51,7 +51,7 @@ func TestGuides(t *testing.T) {
 	t.Run("the commands that list Amazon's images", func(t *testing.T) {
 		says(t, "machinesets.md", machineset.AMICommand("<region>", "2022"), machineset.AMICommand("<region>", "2019"))
 	})
-	// R-075, R-168, R-214
+	// R-075, R-168
 	t.Run("rules", func(t *testing.T) {
 		says(t, "machinesets.md", "`kubernetes.io/cluster/<infrastructure_id>: owned`", "9 characters at most", "ControlPlaneMachineSet")
 	})
@@ -67,7 +67,7 @@ func TestGuides(t *testing.T) {
 	t.Run("what a template is to a MachineSet", func(t *testing.T) {
 		says(t, "machinesets.md", "full path of a template", "network is that of the Linux workers", "`diskGiB` does not make the partition in the template larger")
 	})
-	// R-075, R-076
+	// R-075
 	t.Run("what listed hosts need", func(t *testing.T) {
 		says(t, "byoh.md", "`api-int.<cluster>.<domain>`", "vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
 	})
