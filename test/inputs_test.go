@@ -74,7 +74,7 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 	gone(t, r, "instance-1")
 }
 
-//
+//
 func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
 	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
 	if _, err := r.InstallOperator(t.Context(), ""); err != nil {

@@ -151,7 +151,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		deleteNamespace(t, r, rig.Namespace)
 		expectLeft(t, r, before, "After the nodes")
 	})
-	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) })
+	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) }) // R-158, L-18
 }
 
 // onlyVerbs checks that hosts were told nothing but the agent's verbs, and so never to update Windows.

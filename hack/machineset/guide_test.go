@@ -55,7 +55,7 @@ func TestGuides(t *testing.T) {
 	t.Run("rules", func(t *testing.T) {
 		says(t, "machinesets.md", "`kubernetes.io/cluster/<infrastructure_id>: owned`", "9 characters at most", "ControlPlaneMachineSet")
 	})
-	// R-192, R-193, R-194, R-196, R-197, R-198
+	// R-121, R-192, R-193, R-194, R-196, R-197, R-198
 	t.Run("the golden image, in its order", func(t *testing.T) {
 		says(t, "vsphere.md", "KB5012637", "hardware version", "does not make it larger", "VMware Tools, version 11.0.6", "exclude-nics=", "ipconfig",
 			"Get-Service -Name VMTools | Select Status, StartType", "OpenSSH Server", "administrators_authorized_keys",

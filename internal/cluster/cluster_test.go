@@ -126,7 +126,7 @@ func TestReadsVariations(t *testing.T) {
 			func(_ *testing.T, f *fixture) { f.clientCA = controllerConfigWith("") },
 			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
 		},
-		"a private key in a CA bundle goes nowhere": {
+		"a private key in a CA bundle goes nowhere": {
 			func(_ *testing.T, f *fixture) {
 				f.rootCA.Data["ca.crt"] += "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
 			},

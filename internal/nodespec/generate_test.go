@@ -77,7 +77,7 @@ func TestServices(t *testing.T) {
 				known[service.Name] = true
 			}
 		})
-		t.Run("each service "+name+" comes back after a crash and is known as ours", func(t *testing.T) {
+		t.Run("each service "+name+" comes back after a crash and is known as ours", func(t *testing.T) {
 			for _, service := range mustMake(t, in).Services {
 				if len(service.RestartDelays) == 0 || service.ResetPeriod == 0 ||
 					!strings.HasPrefix(service.Description, DescriptionPrefix+" ") {

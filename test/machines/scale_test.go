@@ -27,7 +27,7 @@ import (
 
 type machine = machinev1.Machine
 
-// R-023, R-025, R-035, R-036, R-037, R-040, R-041, R-042, R-045, R-046
+// R-035, R-037, R-042
 func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
 	before := len(l.audit())
@@ -38,6 +38,7 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 	names := l.ready("windows", 3)
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 
+	// R-040
 	t.Run("each Machine has a node with the labels of the Machine", func(t *testing.T) {
 		for _, name := range names {
 			node := l.nodeOf(name)
@@ -53,6 +54,7 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 			}
 		}
 	})
+	// R-045, R-046
 	t.Run("columns are those that the guides show", func(t *testing.T) {
 		for resource, want := range map[string]string{
 			"machinesets": `(?m)^NAME +DESIRED +CURRENT +READY +AVAILABLE +AGE +$[\s\S]*^windows +3 +3 +3 +3 +`,
@@ -65,7 +67,7 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 	})
 
 	marked := names[1]
-	t.Run("scaled down, the set gives up the Machine that was marked, and all of it goes", func(t *testing.T) { // R-043
+	t.Run("scaled down, the set gives up the Machine that was marked, and all of it goes", func(t *testing.T) { // R-043, R-046, R-160
 		m, err := l.Machine(t.Context(), marked)
 		l.must(err)
 		node := l.nodeOf(marked).Name
@@ -78,7 +80,7 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 			t.Errorf("left are %v of %v", left, names)
 		}
 	})
-	t.Run("a Machine that is deleted is replaced, and its replacement becomes a node", func(t *testing.T) { // R-044
+	t.Run("a Machine that is deleted is replaced, and its replacement becomes a node", func(t *testing.T) { // R-044, R-046, R-160
 		node := l.nodeOf(names[0]).Name
 		l.must(l.DeleteMachine(t.Context(), names[0]))
 		l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, names[0], node) })
@@ -175,7 +177,6 @@ func (l lab) neverWritten(t *testing.T, log []byte) {
 	}
 }
 
-// R-038, R-047
 func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	mend := l.InjectVM(rig.VMFault{Machine: "broken-*", UserDataHangs: true})

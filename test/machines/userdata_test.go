@@ -38,7 +38,7 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	}
 }
 
-//
+//
 func TestUserDataIsKeptRight(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	l.operate()
