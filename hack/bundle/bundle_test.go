@@ -115,6 +115,29 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	//
+	t.Run("it suggests its namespace, and cluster monitoring there", func(t *testing.T) {
+		for annotation, want := range map[string]string{
+			"operatorframework.io/suggested-namespace": "openshift-windows-machine-config-operator",
+			"operatorframework.io/cluster-monitoring":  "true",
+		} {
+			if got := csv.Annotations[annotation]; got != want {
+				t.Errorf("%s is %q, want %q", annotation, got, want)
+			}
+		}
+	})
+	// D-6
+	t.Run("it has the names that a list and a search show", func(t *testing.T) {
+		version := makefileVersion(t)
+		if csv.Name != "windows-machine-config-operator.v"+version || csv.Spec.Version.String() != version || csv.Spec.DisplayName != "Windows Machine Config Operator" {
+			t.Errorf("%s is %q, %s", csv.Name, csv.Spec.DisplayName, csv.Spec.Version)
+		}
+		for _, word := range strings.Fields("windows machine config operator") {
+			if !strings.Contains(strings.ToLower(csv.Spec.DisplayName+" "+strings.Join(csv.Spec.Keywords, " ")), word) {
+				t.Errorf("a search for %q does not find %v", word, csv.Spec.Keywords)
+			}
+		}
+	})
 	t.Run("each definition is owned", func(t *testing.T) {
 		var owned []string
 		for _, definition := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -287,7 +310,7 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 	return objects
 }
 
-// D-6
+// D-6
 func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 	objects := catalogObjects(t, read(t))
 	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]

@@ -56,8 +56,8 @@ func golden(t *testing.T, path, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
-		t.Errorf("%s differs; got:\n%s", path, got)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; if that is meant, run `go test ./internal/nodespec -update` and read the difference (-want +got):\n%s", path, diff)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/userdata"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
@@ -36,9 +38,10 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 	l.machineSet("windows", 0, rig.MachineSetOptions{Labels: map[string]string{"example.com/pool": "web"}})
 	l.scale("windows", 3)
 	names := l.ready("windows", 3)
+	first := l.userData()
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 
-	// R-040
+	// The lab's Machine API puts these labels on the node, too, as OpenShift's does: this does not tell who was first.
 	t.Run("each Machine has a node with the labels of the Machine", func(t *testing.T) {
 		for _, name := range names {
 			node := l.nodeOf(name)
@@ -89,15 +92,25 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 		}
 	})
 	t.Run("user data is one Secret for all Machines", func(t *testing.T) {
-		secret := &corev1.Secret{}
-		l.must(l.Client.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}, secret))
-		if len(secret.Data["userData"]) == 0 {
-			t.Error("it is empty")
+		secret := l.userData()
+		if settings, err := userdata.ParseHeader(secret.Data["userData"]); err != nil || settings.PublicKey != l.authorizedKey() {
+			t.Errorf("it lets in %q (%v)", settings.PublicKey, err)
+		}
+		if secret.UID != first.UID || !reflect.DeepEqual(secret.Data, first.Data) {
+			t.Error("it is not the one that the first Machine had")
 		}
 	})
 	t.Run("Linux Machines and nodes, and all Machines, were never written to", func(t *testing.T) { // R-028, R-041, R-048, R-050
 		l.neverWritten(t, l.audit()[before:])
 	})
+}
+
+// userData is the Secret that all Machines name.
+func (l lab) userData() *corev1.Secret {
+	l.Helper()
+	secret := &corev1.Secret{}
+	l.must(l.Client.Get(l.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: "windows-user-data"}, secret))
+	return secret
 }
 
 // table is what `kubectl get` prints of a resource: the API server makes the columns.
