@@ -217,6 +217,18 @@ func TestTestsForWindowsCountWhereTheyRunUnderWine(t *testing.T) {
 	}
 }
 
+// What runs in continuous integration is written here in a second place.
+func TestWhatRunsInContinuousIntegrationIsAsItWas(t *testing.T) {
+	for _, script := range []string{".ci/run", "hack/run-tests", "Makefile"} {
+		if strings.Contains(read(t, "../..", script), "-tags") {
+			t.Errorf("%s sets a build tag, of which runsInCI knows nothing", script)
+		}
+	}
+	if list := `productPackages = []string{"./api/...", "./cmd/...", "./internal/..."}`; !strings.Contains(read(t, "../..", "test/contract/main_test.go"), list) {
+		t.Errorf("test/contract runs the tests of other packages under Wine than testedOnWine says, which are %q", testedOnWine)
+	}
+}
+
 func TestWhatIsNoTestOfThisRepositoryIsLeftOut(t *testing.T) {
 	const source = "package a\n\n// R-001\n"
 	found, err := findCitations(fstest.MapFS{

@@ -24,10 +24,8 @@ func placesOf(set *token.FileSet, file *ast.File, source []byte) places {
 	for _, declaration := range file.Decls {
 		if function, ok := declaration.(*ast.FuncDecl); ok && isTest(function) {
 			p.docs[function.Doc] = function.Name.Name
-			if function.Body != nil {
-				walk := walk{places: &p, body: function.Body}
-				walk.block(function.Body, name{known: true, text: function.Name.Name})
-			}
+			w := walk{places: &p, body: function.Body}
+			w.block(function.Body, testName{known: true, text: function.Name.Name})
 		}
 	}
 	return p
@@ -35,7 +33,7 @@ func placesOf(set *token.FileSet, file *ast.File, source []byte) places {
 
 // of returns the test that a comment stands at, empty where there is none.
 func (p places) of(group *ast.CommentGroup) string {
-	if test, ok := p.docs[group]; ok {
+	if test := p.docs[group]; test != "" {
 		return test
 	}
 	line := p.set.Position(group.Pos()).Line
@@ -56,24 +54,24 @@ func isTest(function *ast.FuncDecl) bool {
 	for _, prefix := range []string{"Test", "Fuzz"} {
 		rest, ok := strings.CutPrefix(function.Name.Name, prefix)
 		first, _ := utf8.DecodeRuneInString(rest)
-		if ok && function.Recv == nil && function.Name.Name != "TestMain" && !unicode.IsLower(first) {
+		if ok && function.Recv == nil && function.Body != nil && function.Name.Name != "TestMain" && !unicode.IsLower(first) {
 			return true
 		}
 	}
 	return false
 }
 
-// name is that of a test. Below a subtest whose name only the run tells, no name is added.
-type name struct {
+// testName is that of a test or subtest. Below a subtest whose name only the run tells, nothing is added.
+type testName struct {
 	text  string
 	known bool
 }
 
-func (n name) with(part string, known bool) name {
+func (n testName) with(part string, known bool) testName {
 	if !n.known || !known {
-		return name{text: n.text}
+		return testName{text: n.text}
 	}
-	return name{text: n.text + "/" + part, known: true}
+	return testName{text: n.text + "/" + part, known: true}
 }
 
 // walk goes through one test function and notes where its subtests begin.
@@ -83,7 +81,7 @@ type walk struct {
 }
 
 // block visits all below a node whose tests have the name, but what is in a subtest of its own.
-func (w walk) block(node ast.Node, in name) {
+func (w walk) block(node ast.Node, in testName) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.RangeStmt:
@@ -100,7 +98,7 @@ func (w walk) block(node ast.Node, in name) {
 	})
 }
 
-func (w walk) note(node ast.Node, at name) { w.lines[w.set.Position(node.Pos()).Line] = at.text }
+func (w walk) note(node ast.Node, at testName) { w.lines[w.set.Position(node.Pos()).Line] = at.text }
 
 // runs returns the name that t.Run or f.Run is called with.
 func runs(call *ast.CallExpr) (argument ast.Expr, ok bool) {
@@ -113,7 +111,7 @@ func runs(call *ast.CallExpr) (argument ast.Expr, ok bool) {
 }
 
 // table notes the rows of the table that a loop goes through, if each is a subtest.
-func (w walk) table(loop *ast.RangeStmt, in name) {
+func (w walk) table(loop *ast.RangeStmt, in testName) {
 	argument := firstRun(loop.Body)
 	if argument == nil {
 		return

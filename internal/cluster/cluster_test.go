@@ -26,7 +26,7 @@ func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 	return facts, err
 }
 
-//
+// D-3
 func TestReadsAClusterThatIsInOrder(t *testing.T) {
 	f := newFixture(t)
 	want := nodespec.Cluster{

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-//
+// D-3
 func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 	gate := ""
 	for _, name := range []string{"NodeLogQuery", "SidecarContainers", "InPlacePodVerticalScaling", "ImageVolume", "RotateKubeletServerCertificate"} {

@@ -31,7 +31,7 @@ type machine = machinev1.Machine
 
 //
 func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
 	before := len(l.audit())
 	l.operate()
 	l.must(l.ListHosts(t.Context()))
@@ -41,7 +41,7 @@ func TestAMachineSetIsScaledBesideBringYourOwnHosts(t *testing.T) {
 	first := l.userData()
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 
-	// The lab's Machine API puts these labels on the node, too, as OpenShift's does: this does not tell who was first.
+	//
 	t.Run("each Machine has a node with the labels of the Machine", func(t *testing.T) {
 		for _, name := range names {
 			node := l.nodeOf(name)

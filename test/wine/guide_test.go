@@ -69,7 +69,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 		{"a bad key is named", (*guide).saysThatTheKeyIsBad},
 		//
 		{"a host becomes a node beside entries that are of no use", (*guide).makesANode},
-		// D-4, L-22
+		// D-4, L-22
 		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addsAHost},
 		//
 		{"a host that is listed once more is told to be listed twice", (*guide).listsAHostTwice},
