@@ -100,7 +100,7 @@ func (w walk) block(node ast.Node, in testName) {
 
 func (w walk) note(node ast.Node, at testName) { w.lines[w.set.Position(node.Pos()).Line] = at.text }
 
-// runs returns the name that t.Run or f.Run is called with.
+// runs returns the name that t.Run is called with.
 func runs(call *ast.CallExpr) (argument ast.Expr, ok bool) {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || selector.Sel.Name != "Run" || len(call.Args) != 2 {
