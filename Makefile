@@ -172,7 +172,7 @@ vulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities in what operator, ag
 ##### Write
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the OLM bundle, the tests column of docs/requirements.md, the tables of docs/support.md and docs/verified.md.
+generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the OLM bundle, the tests in docs/requirements.md, the tables of docs/support.md and docs/verified.md.
 	@$(CONTROLLER_GEN) object paths=./api/...
 	@$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=deploy/crd
 	@$(CONTROLLER_GEN) rbac:roleName=windows-machine-config-operator \

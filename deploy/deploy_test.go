@@ -5,14 +5,15 @@ import (
 
 	"github.com/distribution/reference"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/windows-machine-config/wmco/deploy"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// environment are the variables that the manifest of the operator gives it with a value.
-func environment(t *testing.T) map[string]string {
+// operator is the manifest that the operator is installed by.
+func operator(t *testing.T) appsv1.Deployment {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("deployment.yaml")
 	if err != nil {
@@ -22,8 +23,21 @@ func environment(t *testing.T) map[string]string {
 	if err := yaml.UnmarshalStrict(data, &deployment); err != nil {
 		t.Fatal(err)
 	}
+	return deployment
+}
+
+//
+func TestTheOperatorIsScheduledOnLinuxNodesOnly(t *testing.T) {
+	if got := operator(t).Spec.Template.Spec.NodeSelector[corev1.LabelOSStable]; got != "linux" {
+		t.Errorf("the node selector asks for %q", got)
+	}
+}
+
+// environment are the variables that the manifest of the operator gives it with a value.
+func environment(t *testing.T) map[string]string {
+	t.Helper()
 	values := map[string]string{}
-	for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+	for _, variable := range operator(t).Spec.Template.Spec.Containers[0].Env {
 		if variable.ValueFrom == nil {
 			values[variable.Name] = variable.Value
 		}

@@ -111,7 +111,6 @@ func split(roles []rbacv1.ClusterRole) (rules []rule) {
 	return rules
 }
 
-//
 func TestTheOperatorsRightsAreSmall(t *testing.T) {
 	rules := split(roles(t))
 	if len(rules) < 50 {
@@ -163,7 +162,6 @@ func TestTheOperatorsRightsAreSmall(t *testing.T) {
 	})
 }
 
-//
 func TestNoRoleHasAWildcard(t *testing.T) {
 	checked := 0
 	err := fs.WalkDir(deploy.Files, ".", func(path string, entry fs.DirEntry, err error) error {

@@ -45,7 +45,7 @@ var placeholders = []string{
 	"<vcenter_server_ip>", "192.0.2.1",
 }
 
-// R-003 to R-005, R-186 to R-189, R-199, R-200, R-204 to R-206
+// R-003, R-004, R-005, R-186, R-187, R-188, R-189, R-199, R-200, R-204, R-205, R-206
 func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	c := admin(t)
 	if err := c.Create(t.Context(), read(t, "wmco-namespace.yaml")); client.IgnoreAlreadyExists(err) != nil {
@@ -89,8 +89,8 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	})
 }
 
-// R-186 to R-190: the examples are the guides', and the generator makes the same of a worker that says no more than what the examples leave
-// open.
+// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples leave open.
+// R-039, R-186, R-187, R-188, R-189, R-190
 func TestTheGeneratorMakesTheExamples(t *testing.T) {
 	for _, test := range []struct {
 		name, worker string
@@ -197,6 +197,23 @@ func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
 	}
 }
 
+// R-204
+func TestTheServiceIsThatOfTheGuides(t *testing.T) {
+	want := map[string]any{
+		"type": "LoadBalancer", "selector": map[string]any{"app": "win-webserver"}, "ports": []any{map[string]any{"port": int64(80), "targetPort": int64(80)}},
+	}
+	if diff := cmp.Diff(want, read(t, "win-webserver-service.yaml").Object["spec"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// webServer is the command of the guides, as one line.
+const webServer = "$listener = New-Object System.Net.HttpListener; $listener.Prefixes.Add('http://*:80/'); $listener.Start();" +
+	"Write-Host('Listening at http://*:80/'); while ($listener.IsListening) { $context = $listener.GetContext(); $response = $context.Response; " +
+	"$content='<html><body><H1>Red Hat OpenShift + Windows Container Workloads</H1></body></html>'; " +
+	"$buffer = [System.Text.Encoding]::UTF8.GetBytes($content); $response.ContentLength64 = $buffer.Length; " +
+	"$response.OutputStream.Write($buffer, 0, $buffer.Length); $response.Close(); };"
+
 // R-207, R-208
 func TestTheWebServerRunsWhatItsImageHas(t *testing.T) {
 	for _, name := range []string{"win-webserver.yaml", "win-webserver-tolerations.yaml"} {
@@ -209,10 +226,8 @@ func TestTheWebServerRunsWhatItsImageHas(t *testing.T) {
 		if container["image"] != "mcr.microsoft.com/windows/servercore:ltsc2019" || command[0] != "powershell.exe" || command[1] != "-command" {
 			t.Errorf("%s: %v", name, container)
 		}
-		for _, part := range []string{"Write-Host('Listening at http://*:80/')", "<H1>Red Hat OpenShift + Windows Container Workloads</H1>", "$listener.Prefixes.Add('http://*:80/')"} {
-			if !strings.Contains(command[2].(string), part) {
-				t.Errorf("%s: %s is not in the command", name, part)
-			}
+		if diff := cmp.Diff(webServer, command[2]); diff != "" || len(command) != 3 {
+			t.Errorf("%s: the command is not that of the guides (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func TestWorkloads(t *testing.T) {
 	create(t, c, read(t, "runtime-class.yaml"))
 	create(t, c, read(t, "runtime-class-2022.yaml"))
 
-	//
+	//
 	t.Run("a RuntimeClass places the web server, by what admission merges into its pod", func(t *testing.T) {
 		namespace := clustertest.Namespace(t, lab.Cluster(t))
 		apply(t, c, namespace, "win-webserver.yaml")
@@ -197,7 +197,7 @@ func TestWorkloads(t *testing.T) {
 	})
 }
 
-// endpoints checks that the Service finds the pod once it runs, which the test says in the place of a kubelet.
+// endpoints checks that the Service finds the pod once it runs, which the test says in the place of a kubelet.
 func endpoints(t *testing.T, c client.Client, namespace string, pod corev1.Pod) {
 	t.Helper()
 	apply(t, c, namespace, "win-webserver-service.yaml")

@@ -31,7 +31,7 @@ func init() {
 	}}
 }
 
-// lifts limit L-22.
+// D-4, L-22
 func TestAHostWithoutAPointerRecordBecomesReady(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	if names, err := net.DefaultResolver.LookupAddr(t.Context(), r.Host("instance-1").Options.Address); err == nil || questions.Load() == 0 {

@@ -106,7 +106,7 @@ func faultCases(agentBytes int64) []faultCase {
 	}
 }
 
-//
+// L-20
 func TestEachFaultIsNamedInTimeHurtsNobodyElseAndCanBeMended(t *testing.T) {
 	built, err := os.Stat(agentPath)
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/lab/rig"
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
@@ -74,7 +75,7 @@ func TestAChangedHostKeyStopsTheHostUntilItIsAccepted(t *testing.T) {
 	gone(t, r, "instance-1")
 }
 
-//
+//
 func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
 	r := start(t, rig.Options{Hosts: rig.Hosts(1)})
 	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
@@ -115,14 +116,8 @@ func TestAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 	if !eventSeen(t, r, "InvalidEntry", "10.9.0.200") {
 		t.Error("no event names the malformed key")
 	}
-	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(t.Context(), &instances); err != nil {
-		t.Fatal(err)
-	}
-	for _, instance := range instances.Items {
-		if instance.Spec.Address == "10.9.0.200" && instance.Status.Summary != v1alpha1.ReasonInvalidEntry {
-			t.Errorf("the malformed entry's status is %q", instance.Status.Summary)
-		}
+	if !eventuallySummary(t, r, "10.9.0.200", v1alpha1.ReasonInvalidEntry) {
+		t.Error("no status says that the entry is malformed")
 	}
 }
 
@@ -158,5 +153,16 @@ func TestAHostWhoseNameCannotBeANodeNameIsLeftAlone(t *testing.T) {
 	instance := waitForReason(t, r, "WIN_Host", v1alpha1.ReasonHostNameInvalid)
 	if !strings.Contains(rig.Explain(instance), "RFC 1123") {
 		t.Errorf("the status does not say what a name must be:\n%s", rig.Explain(instance))
+	}
+	journal := r.Host("WIN_Host").Machine().Journal()
+	if got := journal.Count(fake.KindReboot) + journal.Count(fake.KindFeature) + journal.Count(fake.KindHostName); got > 0 {
+		t.Errorf("the host was changed: %s", told(journal))
+	}
+	var nodes corev1.NodeList
+	if err := r.Client.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return strings.HasPrefix(n.Name, "win") }) || instance.Status.NodeRef != nil {
+		t.Errorf("it has a Node: %v", instance.Status.NodeRef)
 	}
 }

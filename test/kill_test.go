@@ -17,12 +17,14 @@ const killLimit = 10 * time.Minute
 // fewest are the boundaries that there must be at least: fewer mean that the test no longer sees them.
 type fewest struct{ configuration, removal int }
 
-// The operator dies at every boundary between two steps of a first configuration, and of a removal, and another takes over. R-107
+// The operator dies at every boundary between two steps of a first configuration, and of a removal, and another takes over.
+//
 func TestAnOperatorKilledAtAnyStepIsReplacedWithoutHarm(t *testing.T) {
 	killedAtAnyStep(t, newReaper(t), 10, fewest{configuration: 130, removal: 40})
 }
 
 // The agent dies before every change that it makes during a first configuration and a removal, and the operator runs it again.
+//
 func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
 	k := newReaper(t)
 	k.agentsOnly = true
@@ -30,7 +32,7 @@ func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
 }
 
 // killedAtAnyStep has hosts configured and given back under kills: each becomes Ready, nothing is done twice that must not be, and in the
-// end each is as it was.
+// end each is as it was.
 func killedAtAnyStep(t *testing.T, k *reaper, hosts int, atLeast fewest) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.occupied)})
 	t.Cleanup(k.end)

@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -142,6 +143,26 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 	mend()
 	gone(t, r, "instance-1")
 	if diff := cmp.Diff(before, r.Host("instance-1").Machine().Snapshot()); diff != "" {
+		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
+	}
+}
+
+// The key was changed while the host was a node, and nobody has put the new one on the host.
+// L-23
+func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
+	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
+	machine := r.Host("instance-1").Machine()
+	before := machine.Snapshot()
+	first := run(t, r)
+	list(t, r)
+	ready(t, r)
+	if err := errors.Join(first.Stop(), r.RotateKey(t.Context(), true), r.DeleteInstances(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	run(t, r)
+	gone(t, r, "instance-1")
+	nothingLeft(t, r, "instance-1")
+	if diff := cmp.Diff(before, machine.Snapshot()); diff != "" {
 		t.Errorf("the host is not as it was (-before +after):\n%s", diff)
 	}
 }

@@ -153,7 +153,8 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) { clean(t, r, rig.OlderContainerd.Version()) })
 }
 
-// R-150, and the Machine API's own node name stays, which is not the host's.
+// The Machine API's own node name stays, which is not the host's.
+// D-1
 func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
 	r := beforeMachines(t)
 	machines, nodes := olderMachines(t, r, machineSet, 1)

@@ -142,7 +142,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 			}
 		})
 	}
-	// what Prometheus finds the nodes' exporters by stays, and each node serves its figures.
+	// What Prometheus finds the nodes' exporters by stays, and each node serves its figures.
 	t.Run("monitoring that was on is on", func(t *testing.T) { monitored(t, r, exporter, slices.Sorted(maps.Keys(before))) })
 	t.Run("what the older operator had in the cluster is gone", func(t *testing.T) {
 		clean(t, r, version)
@@ -322,7 +322,6 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 	})
 }
 
-//
 func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T) {
 	other := "AAAAC3NzaC1lZDI1NTE5AAAAIGVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWVpZ2h0LWFi"
 	r := installed(t, rig.Options{Hosts: rig.Hosts(4)})
@@ -374,7 +373,6 @@ func TestAHostWithAnotherKeyThanTheOlderOperatorHasPinnedIsStopped(t *testing.T)
 	})
 }
 
-//
 func TestAHostThatCallsItselfByTheNameOfAnOlderNodeIsRefused(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "instance-1"}}})
 	must(t, r.SeedOlderCluster(t.Context(), ""))

@@ -69,7 +69,6 @@ func eventually(t *testing.T, what string, holds func(context.Context) (bool, er
 }
 
 // An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and uninstalls it for good.
-//
 func TestUninstallingAndInstallingAgain(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)
@@ -87,7 +86,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 	for name := range nodes {
 		since[name] = renewed(t, r, name)
 	}
-	t.Run("the operator goes, with all its rights", func(t *testing.T) {
+	t.Run("the operator goes, with all its rights", func(t *testing.T) {
 		for _, object := range m.objects(rig.Namespace) {
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
@@ -117,7 +116,8 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		expectLeft(t, r, before, "With nodes left")
 	})
 
-	for _, namespace := range []string{otherNamespace, rig.Namespace} {
+	for _, namespace := range []string{otherNamespace, rig.Namespace} {
+		//
 		t.Run("installed again in namespace "+namespace+", it takes the nodes over as they are", func(t *testing.T) {
 			m := *m
 			m.T = t
@@ -151,7 +151,7 @@ func TestUninstallingAndInstallingAgain(t *testing.T) {
 		deleteNamespace(t, r, rig.Namespace)
 		expectLeft(t, r, before, "After the nodes")
 	})
-	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) })
+	t.Run("in all that time no host was told to update Windows, or anything but the agent's verbs", func(t *testing.T) { onlyVerbs(t, r) }) // R-158, L-18
 }
 
 // onlyVerbs checks that hosts were told nothing but the agent's verbs, and so never to update Windows.

@@ -49,6 +49,7 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 	}{
 		//
 		{"our first release is brought to the newest of the channel at once", next, "12.0.0", []string{v + "12.1.0"}},
+		//
 		{"and so is the one between", next, "12.0.1", []string{v + "12.1.0"}},
 		{"the newest stays", next, "12.1.0", nil},
 		{"a withdrawn release is left for the one that skips it", withdrawn, "12.0.1", []string{v + "12.0.2"}},
@@ -58,14 +59,17 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 		{"7.2.1", first, "7.2.1", []string{v + "12.0.0"}},
 		{"10.22.0", first, "10.22.0", []string{v + "12.0.0"}},
 		{"11.0.0, the last release of the older operator", first, "11.0.0", []string{v + "12.0.0"}},
+		//
 		{"6.x, when there are newer releases", next, "6.0.0", []string{v + "12.1.0"}},
 		//
 		{"1.0.0 is too old", first, "1.0.0", nil},
+		//
 		{"1.0.2 is too old", first, "1.0.2", nil},
 		{"1.0.2 is too old for later releases as well", next, "1.0.2", nil},
+		//
 		{"1.0.3 is not", first, "1.0.3", []string{v + "12.0.0"}},
-		// which had to be uninstalled for 3.0.0
-		{"2.0.2", first, "2.0.2", []string{v + "12.0.0"}},
+		//
+		{"2.0.2, which had to be uninstalled for 3.0.0", first, "2.0.2", []string{v + "12.0.0"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := path(t, test.releases, test.installed); !slices.Equal(got, test.want) {
@@ -76,6 +80,7 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 }
 
 // A channel with two heads is refused by OLM's tools: each release but the last is replaced or skipped by another one.
+//
 func TestAChannelHasOneHead(t *testing.T) {
 	all := releases{append(slices.Clone(read(t).releases.Releases), release{Version: "12.0.2", Skips: []string{"12.0.1"}}, release{Version: "12.1.0"})}
 	entries := channelEntries(all)

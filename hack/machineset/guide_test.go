@@ -42,7 +42,7 @@ func TestGuides(t *testing.T) {
 		}
 		flags.VisitAll(func(flag *pflag.Flag) { says(t, "machinesets.md", "| `--"+flag.Name) })
 	})
-	// R-020, R-213
+	// R-213
 	t.Run("the way by hand", func(t *testing.T) {
 		says(t, "machinesets.md", `oc get -o jsonpath='{.status.infrastructureName}{"\n"}' infrastructure cluster`, "oc get machinesets -n openshift-machine-api",
 			"-o yaml", "oc create -f", "oc get machinesets -n openshift-machine-api", "DESIRED, CURRENT, READY and AVAILABLE")
@@ -51,13 +51,14 @@ func TestGuides(t *testing.T) {
 	t.Run("the commands that list Amazon's images", func(t *testing.T) {
 		says(t, "machinesets.md", machineset.AMICommand("<region>", "2022"), machineset.AMICommand("<region>", "2019"))
 	})
-	// R-075, R-168, R-214
+	// R-075, R-168
 	t.Run("rules", func(t *testing.T) {
 		says(t, "machinesets.md", "`kubernetes.io/cluster/<infrastructure_id>: owned`", "9 characters at most", "ControlPlaneMachineSet")
 	})
-	// R-192, R-193, R-194, R-196, R-197, R-198
+	// R-121, R-192, R-193, R-194, R-196, R-197, R-198
 	t.Run("the golden image, in its order", func(t *testing.T) {
-		says(t, "vsphere.md", "KB5012637", "hardware version", "does not make it larger", "VMware Tools, version 11.0.6", "exclude-nics=", "ipconfig",
+		says(t, "vsphere.md", "KB5012637", "hardware version", "does not make it larger", "VMware Tools, version 11.0.6",
+			"if it has that group already, add the second line below the group's name", "\n       [guestinfo]\n       exclude-nics=\n", "ipconfig",
 			"Get-Service -Name VMTools | Select Status, StartType", "OpenSSH Server", "administrators_authorized_keys",
 			`New-NetFirewallRule -DisplayName "ContainerLogsPort" -LocalPort 10250 -Enabled True -Direction Inbound -Protocol TCP -Action Allow -EdgeTraversalPolicy Allow`,
 			"Clone", "must not be used as it is", "`ComputerName`", "`AutoLogon` stays `false`", "`MyPassword` is replaced",
@@ -67,9 +68,9 @@ func TestGuides(t *testing.T) {
 	t.Run("what a template is to a MachineSet", func(t *testing.T) {
 		says(t, "machinesets.md", "full path of a template", "network is that of the Linux workers", "`diskGiB` does not make the partition in the template larger")
 	})
-	// R-075, R-076
+	// R-073, R-075, R-080
 	t.Run("what listed hosts need", func(t *testing.T) {
-		says(t, "byoh.md", "`api-int.<cluster>.<domain>`", "vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
+		says(t, "byoh.md", "since release 3.1 of the operator, on OpenShift 4.8;", "**The network** of the cluster's Linux workers", "`api-int.<cluster>.<domain>`", "vsphere.md#the-name-of-the-api-server", "`kubernetes.io/cluster/<infrastructure_id>`", "`owned` or `shared`")
 	})
 	// R-214
 	t.Run("the README", func(t *testing.T) {

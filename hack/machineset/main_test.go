@@ -147,7 +147,7 @@ func (f *fixture) get(name string) (*machinev1beta1.MachineSet, error) {
 	return set, f.client.Get(f.t.Context(), client.ObjectKey{Namespace: v1alpha1.MachineNamespace, Name: name}, set)
 }
 
-//
+//
 func TestEachPlatform(t *testing.T) {
 	for _, test := range []struct {
 		platform   configv1.PlatformType

@@ -50,7 +50,7 @@ func TestTheTable(t *testing.T) {
 			outputs = append(outputs, e.Output)
 			path, version, goMod, goSum := moduleIn(t, e)
 			versions[e.Output] = version
-			t.Run(e.Output+" is a tool of its module, at a version with a sum", func(t *testing.T) { // R-126
+			t.Run(e.Output+" is a tool of its module, at a version with a sum", func(t *testing.T) {
 				if !regexp.MustCompile(`(?m)^(tool)?\s+` + regexp.QuoteMeta(e.Package) + `$`).MatchString(goMod) {
 					t.Errorf("go.mod in payload/%s does not name the tool %s", e.Module, e.Package)
 				}

@@ -1,99 +1,133 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// citation is one place that names a requirement.
-type citation struct {
+// proof is a test that cites an identifier: path/of/file_test.go: TestName/name of the subtest.
+type proof struct {
 	file string // slash-separated, from the root of the repository
-	test string // the enclosing test function, empty where the comment stands outside of one
+	test string
 }
 
-var identifier = regexp.MustCompile(`\bR-\d{3}\b`)
+func (p proof) String() string { return p.file + ": " + p.test }
 
-// findCitations parses every _test.go file below root, whatever its build tags, and returns for each requirement the
-// places that cite it: sorted, each once. It leaves out build results, test data, and directories whose name starts with
-// a dot or an underscore.
-func findCitations(root fs.FS) (map[string][]citation, error) {
-	found := map[string][]citation{}
-	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+// inLab reports whether the test is one of the lab, to which the simulated machine belongs: it shows nothing of the product.
+func (p proof) inLab() bool {
+	return strings.HasPrefix(p.file, "lab/") || strings.HasPrefix(p.file, "internal/host/fake/")
+}
+
+var (
+	identifier = regexp.MustCompile(`\b[RLD]-\d+\b`)
+	identRange = regexp.MustCompile(`\b[RLD]-\d+\s*(?:\bto\b|\buntil\b|\bthrough\b|-|–|—|…|\.\.+)\s*(?:[RLD]-)?\d+`)
+)
+
+const whereCitationsBelong = "a citation belongs in the doc comment of a test function, or above or behind a t.Run(...) or a row of the table that t.Run goes through"
+
+// findCitations parses every test file below root and returns, for each identifier, the tests that cite it: sorted, each once. The error names
+// every comment that cites where no test is named. Build results, test data, and directories whose name starts with a dot or an underscore are left out.
+func findCitations(root fs.FS) (map[string][]proof, error) {
+	found := map[string][]proof{}
+	var faults []error
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && isLeftOut(path, entry.Name()):
+		case entry.IsDir() && isLeftOut(name, entry.Name()):
 			return fs.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(path, "_test.go"):
+		case entry.IsDir() || !strings.HasSuffix(name, "_test.go"):
 			return nil
 		}
-		return addFile(found, root, path)
+		faults = append(faults, addFile(found, root, name))
+		return nil
 	})
-	if err != nil {
-		return nil, err
+	for id, proofs := range found {
+		slices.SortFunc(proofs, func(a, b proof) int { return strings.Compare(a.String(), b.String()) })
+		found[id] = slices.Compact(proofs)
 	}
-	for id, places := range found {
-		slices.SortFunc(places, func(a, b citation) int {
-			return strings.Compare(a.file+"\x00"+a.test, b.file+"\x00"+b.test)
-		})
-		found[id] = slices.Compact(places)
-	}
-	return found, nil
+	return found, errors.Join(append(faults, err)...)
 }
 
-func isLeftOut(path, name string) bool {
-	if path == "." {
+func isLeftOut(name, base string) bool {
+	if name == "." {
 		return false
 	}
-	return path == "build" || name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+	return name == "build" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")
 }
 
 // addFile adds what the comments of one file cite.
-func addFile(found map[string][]citation, root fs.FS, path string) error {
-	source, err := fs.ReadFile(root, path)
-	if err != nil {
+func addFile(found map[string][]proof, root fs.FS, name string) error {
+	source, err := fs.ReadFile(root, name)
+	if err != nil || !identifier.Match(source) {
 		return err
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.ParseComments|parser.SkipObjectResolution)
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("reading comments of tests: %w", err)
 	}
+	places := placesOf(set, file, source)
+	var faults []error
 	for _, group := range file.Comments {
-		for _, comment := range group.List {
-			for _, id := range identifier.FindAllString(comment.Text, -1) {
-				found[id] = append(found[id], citation{file: path, test: enclosingTest(file, comment)})
-			}
-		}
-	}
-	return nil
-}
-
-// enclosingTest names the test function in whose body or doc comment the comment stands.
-func enclosingTest(file *ast.File, comment *ast.Comment) string {
-	for _, declaration := range file.Decls {
-		function, ok := declaration.(*ast.FuncDecl)
-		if !ok || function.Recv != nil || !isTest(function.Name.Name) {
+		ids := identifier.FindAllString(textOf(group), -1)
+		if len(ids) == 0 {
 			continue
 		}
-		from := function.Pos()
-		if function.Doc != nil {
-			from = function.Doc.Pos()
+		test, fault := places.of(group), ""
+		switch {
+		case identRange.MatchString(textOf(group)):
+			fault = "a range hides what is cited: name each identifier"
+		case !runsInCI(name, source):
+			fault = "this file is built by no command of .ci/run, so it proves nothing"
+		case test == "":
+			fault = ids[0] + " is cited where no test has a name: " + whereCitationsBelong
 		}
-		if from <= comment.Pos() && comment.Pos() < function.End() {
-			return function.Name.Name
+		if fault != "" {
+			faults = append(faults, fmt.Errorf("%s: %s", set.Position(group.Pos()), fault))
+			continue
+		}
+		for _, id := range ids {
+			found[id] = append(found[id], proof{file: name, test: test})
 		}
 	}
-	return ""
+	return errors.Join(faults...)
 }
 
-func isTest(function string) bool {
-	return slices.ContainsFunc([]string{"Test", "Fuzz", "Benchmark", "Example"}, func(prefix string) bool {
-		return strings.HasPrefix(function, prefix)
-	})
+// textOf returns what a comment says, directives included.
+func textOf(group *ast.CommentGroup) string {
+	var text strings.Builder
+	for _, comment := range group.List {
+		text.WriteString(strings.TrimPrefix(comment.Text, "//") + "\n")
+	}
+	return text.String()
+}
+
+// testedOnWine are the folders whose tests for Windows test/contract runs under Wine.
+var testedOnWine = []string{"api/", "cmd/", "internal/"}
+
+// runsInCI reports whether a test file is built by a command of .ci/run: for this machine, or for Windows where its tests run under Wine. None
+// of these commands sets a build tag.
+func runsInCI(name string, source []byte) bool {
+	onWine := slices.ContainsFunc(testedOnWine, func(folder string) bool { return strings.HasPrefix(name, folder) })
+	return isBuilt(name, source, "linux") || onWine && isBuilt(name, source, "windows")
+}
+
+func isBuilt(name string, source []byte, system string) bool {
+	context := build.Default
+	context.GOOS, context.GOARCH, context.BuildTags, context.CgoEnabled = system, "amd64", nil, true
+	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(source)), nil }
+	built, err := context.MatchFile(path.Dir(name), path.Base(name))
+	return err == nil && built
 }

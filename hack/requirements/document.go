@@ -1,75 +1,118 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// row is a requirement in a table of the document: identifier, sentence, tests.
-var row = regexp.MustCompile(`^\| (R-\d{3}) \| (.*\S) \|([^|]*)\|$`)
+// rowStart is how each row that the program keeps begins.
+var rowStart = regexp.MustCompile(`^\| ([RLD]-\d+) \|`)
 
-// rewrite returns the document with its last column as the citations say. It keeps every other byte. Unknown requirements
-// among the citations, and one that is listed twice or in a broken row, are errors.
-func rewrite(document []byte, citations map[string][]citation) ([]byte, error) {
-	known := map[string]bool{}
+// row is a requirement, a limit or a deviation. In its line, the last two cells are generated.
+type row struct {
+	id    string
+	cells []string // all but the generated two
+	tests []string // those that the document names
+}
+
+// remark is the last cell before the generated ones.
+func (r row) remark() string { return r.cells[len(r.cells)-1] }
+
+// change is a row whose tests are others than the document says.
+type change struct {
+	id           string
+	lost, gained []string
+}
+
+func (c change) String() string {
+	text := c.id
+	for _, test := range c.lost {
+		text += "\n  is no longer cited by " + test
+	}
+	for _, test := range c.gained {
+		text += "\n  is cited by " + test
+	}
+	return text
+}
+
+// rewrite returns the document with its two last columns as the citations say, and the rows that this changes. It keeps every other byte.
+// It fails on a row that is broken or against the rules, and on a citation of an identifier that has no row.
+func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes []change, err error) {
+	rows := map[string]row{}
+	var faults []error
 	lines := strings.Split(string(document), "\n")
 	for i, line := range lines {
-		if !strings.HasPrefix(line, "| R-") {
+		if !rowStart.MatchString(line) {
 			continue
 		}
-		columns := row.FindStringSubmatch(line)
-		if columns == nil {
-			return nil, fmt.Errorf("line %d is not a row of identifier, sentence and tests: %s", i+1, line)
+		r, err := parse(line)
+		if _, twice := rows[r.id]; err == nil && twice {
+			err = fmt.Errorf("%s is listed a second time", r.id)
 		}
-		id, sentence := columns[1], columns[2]
-		if known[id] {
-			return nil, fmt.Errorf("line %d lists %s a second time", i+1, id)
-		}
-		known[id] = true
-		lines[i] = fmt.Sprintf("| %s | %s | %s |", id, sentence, cell(citations[id]))
-	}
-	if err := checkKnown(known, citations); err != nil {
-		return nil, err
-	}
-	return []byte(strings.Join(lines, "\n")), nil
-}
-
-// cell writes the places that cite one requirement, one line for each file; they come sorted.
-func cell(places []citation) string {
-	var files []string
-	tests := map[string][]string{}
-	for _, place := range places {
-		if !slices.Contains(files, place.file) {
-			files = append(files, place.file)
-		}
-		if place.test != "" {
-			tests[place.file] = append(tests[place.file], place.test)
-		}
-	}
-	for i, file := range files {
-		if len(tests[file]) > 0 {
-			files[i] = file + ": " + strings.Join(tests[file], ", ")
-		}
-	}
-	return strings.Join(files, "<br>")
-}
-
-// checkKnown names every citation of a requirement that the document does not have.
-func checkKnown(known map[string]bool, citations map[string][]citation) error {
-	var unknown []string
-	for id, places := range citations {
-		if known[id] {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("line %d: %w", i+1, err))
 			continue
 		}
-		for _, place := range places {
-			unknown = append(unknown, fmt.Sprintf("%s cites %s", place.file, id))
+		rows[r.id] = r
+		if lines[i] = r.line(found[r.id]); lines[i] != line {
+			changes = append(changes, r.compare(found[r.id]))
 		}
 	}
-	if len(unknown) == 0 {
-		return nil
+	faults = append(faults, unknown(rows, found), check(rows, found))
+	return []byte(strings.Join(lines, "\n")), changes, errors.Join(faults...)
+}
+
+// parse takes the line of a row apart.
+func parse(line string) (row, error) {
+	id := rowStart.FindStringSubmatch(line)[1]
+	cells := split(line)
+	last := len(cells) - 2
+	if last < 3 || slices.Contains(cells[:last-1], "") {
+		return row{id: id}, fmt.Errorf("%s needs words, a remark that may be empty, and two cells for tests", id)
 	}
-	slices.Sort(unknown)
-	return fmt.Errorf("there is no such requirement: %s", strings.Join(unknown, ", "))
+	r := row{id: id, cells: cells[:last]}
+	for _, cell := range cells[last:] {
+		if cell != "" {
+			r.tests = append(r.tests, strings.Split(cell, "<br>")...)
+		}
+	}
+	return r, nil
+}
+
+// split returns the cells of a line of a table. A bar behind a backslash is text.
+func split(line string) []string {
+	const bar = "\x00"
+	cells := strings.Split(strings.ReplaceAll(line, `\|`, bar), "|")
+	cells = cells[1 : len(cells)-1]
+	for i, cell := range cells {
+		cells[i] = strings.ReplaceAll(strings.TrimSpace(cell), bar, `\|`)
+	}
+	return cells
+}
+
+// line returns the row with the tests that prove it.
+func (r row) line(proofs []proof) string {
+	product := slices.DeleteFunc(slices.Clone(proofs), proof.inLab)
+	lab := slices.DeleteFunc(slices.Clone(proofs), func(p proof) bool { return !p.inLab() })
+	cells := append(slices.Clone(r.cells), strings.Join(texts(product), "<br>"), strings.Join(texts(lab), "<br>"))
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// texts returns tests as the cell of a table has them.
+func texts(proofs []proof) (tests []string) {
+	for _, p := range proofs {
+		tests = append(tests, strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(p.String()))
+	}
+	return tests
+}
+
+func (r row) compare(proofs []proof) change {
+	now := texts(proofs)
+	without := func(all, some []string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(test string) bool { return slices.Contains(some, test) })
+	}
+	return change{id: r.id, lost: without(r.tests, now), gained: without(now, r.tests)}
 }

@@ -1,17 +1,15 @@
-// Command requirements keeps the last column of docs/requirements.md true: which tests cite which requirement.
+// Command requirements keeps docs/requirements.md true: which tests prove which requirement.
 //
-// The document is the source of the identifiers and their sentences; the program only rewrites the column. A test cites a
-// requirement by naming its identifier in a comment, inside or above the test function that proves it. Run it from the
-// root of the repository:
+// The document is the source of the identifiers and what they stand for: requirements (R-), limits (L-), deviations (D-). The program writes the
+// last two columns of its tables. A test cites an identifier in its doc comment, or in a comment above or behind a t.Run or a row of the table
+// that t.Run goes through; a citation elsewhere is an error, and so is a row that has neither a test nor the reason why it has none. Run it from
+// the root of the repository:
 //
-//	go run ./hack/requirements          # rewrite the column
-//	go run ./hack/requirements -check   # fail if that would change the document
-//
-// Either way it fails when a test cites a requirement that the document does not have.
+//	go run ./hack/requirements          # write the columns
+//	go run ./hack/requirements -check   # fail, and say which test has moved, if that would change the document
 package main
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,14 +20,15 @@ import (
 
 const document = "docs/requirements.md"
 
-var errStale = errors.New(document + " does not say which tests cite what: run `make generate` and commit the result")
+var errStale = errors.New("the tests cite something else than " + document +
+	" says. Move the citation back, or, if it is right where it is, run `make generate` and commit the document, so that a reviewer sees it")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
 	check := flag.Bool("check", false, "change nothing, fail if the document is out of date")
 	flag.Parse()
 	if err := run(*root, *check, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "requirements:", err)
+		fmt.Fprintf(os.Stderr, "requirements: %v\n", err)
 		os.Exit(1)
 	}
 }
@@ -41,22 +40,22 @@ func run(root string, check bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	citations, err := findCitations(os.DirFS(root))
+	found, err := findCitations(os.DirFS(root))
 	if err != nil {
 		return err
 	}
-	fresh, err := rewrite(old, citations)
-	if err != nil {
+	fresh, changes, err := rewrite(old, found)
+	for _, c := range changes {
+		fmt.Fprintln(out, c)
+	}
+	switch {
+	case len(changes) > 0 && check:
+		return errors.Join(errStale, err)
+	case len(changes) > 0: // also where the rules are broken: it shows who cites what
+		return errors.Join(os.WriteFile(path, fresh, 0o644), err)
+	case err != nil:
 		return err
 	}
-	if !bytes.Equal(old, fresh) {
-		if check {
-			return errStale
-		}
-		if err := os.WriteFile(path, fresh, 0o644); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(out, "%s: %d requirements are cited by tests\n", document, len(citations))
+	_, err = fmt.Fprintf(out, "%s: the tests cite what it says\n", document)
 	return err
 }

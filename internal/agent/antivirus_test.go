@@ -204,7 +204,6 @@ func TestDefenderThatRefuses(t *testing.T) {
 	})
 }
 
-//
 func TestDefenderThatFails(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"Exclusions", "AddExclusion"} {

@@ -70,7 +70,7 @@ func (r *rig) soon(what string, is func() bool) {
 	r.Fatalf("not within %s: %s", 16*agent.DriftPoll, what)
 }
 
-//
+//
 func TestNoPodIsTakenAfterABootBeforeTheNetworkIsThere(t *testing.T) {
 	t.Parallel()
 	t.Run("the node comes back by itself, and that is no event", func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// R-106
 func TestServiceRotatesLogs(t *testing.T) {
 	t.Parallel()
 	const folder, path = `C:\var\log\containerd`, `C:\var\log\containerd\containerd.log`
@@ -101,7 +100,7 @@ func copies(r *rig) (names []string) {
 	return names
 }
 
-// A fault that lasts is told once, and what it leaves does not add up. R-106
+// A fault that lasts is told once, and what it leaves does not add up.
 func TestServiceCannotRotateLogs(t *testing.T) {
 	t.Parallel()
 	t.Run("a full disk is told once, and once more after it had room", func(t *testing.T) {

@@ -61,6 +61,7 @@ func TestServiceRepairsWithinSeconds(t *testing.T) {
 			[]string{"hybrid-overlay-node", "kube-proxy"},
 		},
 		"a disabled service": {reconfigure("kube-proxy", func(s *host.Service) { s.StartType = host.StartDisabled }), nil},
+		//
 		"a killed process": {
 			func(r *rig, h host.Host) {
 				service, _ := r.Service("kube-proxy")

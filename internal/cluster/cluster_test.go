@@ -26,7 +26,7 @@ func (f *fixture) read(t *testing.T) (nodespec.Cluster, error) {
 	return facts, err
 }
 
-//
+// D-3
 func TestReadsAClusterThatIsInOrder(t *testing.T) {
 	f := newFixture(t)
 	want := nodespec.Cluster{
@@ -126,7 +126,7 @@ func TestReadsVariations(t *testing.T) {
 			func(_ *testing.T, f *fixture) { f.clientCA = controllerConfigWith("") },
 			func(c nodespec.Cluster) bool { return !strings.Contains(c.KubeletClientCA, "CERTIFICATE") },
 		},
-		"a private key in a CA bundle goes nowhere": {
+		"a private key in a CA bundle goes nowhere": {
 			func(_ *testing.T, f *fixture) {
 				f.rootCA.Data["ca.crt"] += "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
 			},

@@ -58,7 +58,7 @@ func TestReadsFilesInEveryFormThatIgnitionHas(t *testing.T) {
 	}
 }
 
-//
+// D-3
 func TestWindowsNodesFollowTheWorkerPoolAndNoOther(t *testing.T) {
 	f := newFixture(t)
 	c := f.client(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-//
+// D-3
 func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 	gate := ""
 	for _, name := range []string{"NodeLogQuery", "SidecarContainers", "InPlacePodVerticalScaling", "ImageVolume", "RotateKubeletServerCertificate"} {
@@ -67,7 +67,6 @@ func TestKubeletSettingsOfAnotherTypeChangeNoNode(t *testing.T) {
 	}
 }
 
-//
 func TestThePodNetworksPacketSize(t *testing.T) {
 	for size, want := range map[int]int32{0: 0, 1400: 1400, 8901: 8901} {
 		f := newFixture(t)

@@ -7,7 +7,7 @@ import (
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 )
 
-//
+// D-3
 func TestTheConfigurationIsThatOfANewLinuxWorker(t *testing.T) {
 	const former, target = "rendered-worker-0", "rendered-worker-1"
 	for name, test := range map[string]struct {

@@ -77,7 +77,7 @@ func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 	}
 }
 
-// R-016, L-01, L-02
+// L-01, L-02
 func TestNoSecretIsPrinted(t *testing.T) {
 	certificate, key := servingCertificate(t)
 	f := withObjects(t,

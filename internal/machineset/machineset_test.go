@@ -331,7 +331,6 @@ func TestImages(t *testing.T) {
 	}
 }
 
-//
 func TestRenderedIsWhatIsCreated(t *testing.T) {
 	for platform := range workers {
 		t.Run(string(platform), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/windows-machine-config/wmco/internal/host"
@@ -56,8 +57,8 @@ func golden(t *testing.T, path, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
-		t.Errorf("%s differs; got:\n%s", path, got)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; if that is meant, run `go test ./internal/nodespec -update` and read the difference (-want +got):\n%s", path, diff)
 	}
 }
 
@@ -77,7 +78,7 @@ func TestServices(t *testing.T) {
 				known[service.Name] = true
 			}
 		})
-		t.Run("each service "+name+" comes back after a crash and is known as ours", func(t *testing.T) { // R-118
+		t.Run("each service "+name+" comes back after a crash and is known as ours", func(t *testing.T) {
 			for _, service := range mustMake(t, in).Services {
 				if len(service.RestartDelays) == 0 || service.ResetPeriod == 0 ||
 					!strings.HasPrefix(service.Description, DescriptionPrefix+" ") {

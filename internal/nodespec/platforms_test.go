@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// What each platform's nodes have, in a form for people.
+// What each platform's nodes have, in a form for people.
+//
 func TestGoldenPlatforms(t *testing.T) {
 	for _, platform := range []string{"None", "BareMetal", "VSphere", "Nutanix", "AWS", "Azure", "GCP"} {
 		t.Run(platform, func(t *testing.T) {
@@ -57,7 +58,7 @@ func summary(spec NodeSpec) string {
 }
 
 // Windows Server 2019, 2022 and 2025 get the same files and services: nothing that a NodeSpec follows from tells them apart. What differs
-// is found out by the programs themselves, and no build is refused.
+// is found out by the programs themselves, and no build is refused.
 func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[Instance]().NumField() {
@@ -67,7 +68,7 @@ func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 		t.Errorf("a host is told apart by %v: a golden file for each version of Windows is due if one of them is its version", fields)
 	}
 	for _, service := range mustMake(t, platformInputs("VSphere")).Services {
-		// the kubelet itself labels its Node with the operating system, the architecture and the build of Windows.
+		// The kubelet itself labels its Node with the operating system, the architecture and the build of Windows.
 		for _, label := range []string{"kubernetes.io/os", "kubernetes.io/arch", "windows-build"} {
 			if strings.Contains(service.CommandLine, label) {
 				t.Errorf("%s sets %s", service.Name, label)
@@ -94,7 +95,7 @@ func TestStartTypes(t *testing.T) {
 	}
 }
 
-// nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud in the kubelet.
+// Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud in the kubelet.
 func TestCloudProvider(t *testing.T) {
 	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true, "AWS": true, "Azure": true, "GCP": true} {
 		words := wordsOf(t, mustMake(t, platformInputs(platform)), ServiceKubelet)

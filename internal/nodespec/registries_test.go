@@ -64,7 +64,6 @@ func withRegistries(registries ...Registry) Inputs {
 	return in
 }
 
-//
 func TestRegistries(t *testing.T) {
 	t.Run("a cluster that says nothing of registries has none configured", func(t *testing.T) {
 		if files := registryFiles(testInputs()); len(files) != 0 {

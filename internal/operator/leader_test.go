@@ -80,6 +80,8 @@ func (p probes) leader(other string) (holder string) {
 }
 
 // One of two operators works. The other is alive and ready, and takes over within seconds of the first one's end.
+// There is no private key all the while.
+//
 func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
 	if err != nil {

@@ -30,7 +30,7 @@ func TestAnAgentThatBeginsToReport(t *testing.T) {
 	m := settled(t, silent(next))
 	m.Ledger = plan.Record(m.Facts, waiting)
 
-	t.Run("gets a key, and nothing on the node restarts", func(t *testing.T) {
+	t.Run("gets a key, and nothing on the node restarts", func(t *testing.T) {
 		p := plan.Make(m.Facts, waiting)
 		check(t, p, append(slices.Clone(folders), "RequestCertificate "+agent.CommonName), nil, false)
 		if !slices.Equal(p.Needs, []nodespec.Need{need}) {

@@ -73,7 +73,7 @@ func TestNameClaim(t *testing.T) {
 			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{young}}, v1alpha1.ReasonWaiting},
 		"an instance that has confirmed its name keeps it against an older entry": {
 			Claim{Instance: old, NodeName: "win", Others: []v1alpha1.WindowsInstance{configured}}, v1alpha1.ReasonNameConflict},
-		"the same host under two addresses is configured once (R-082)": {
+		"the same host under two addresses is configured once": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{twin}}, v1alpha1.ReasonDuplicateHost},
 		"a host that another instance has under another name is configured once": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{namesake}}, v1alpha1.ReasonDuplicateHost},
@@ -81,7 +81,7 @@ func TestNameClaim(t *testing.T) {
 			Claim{Instance: namesake, NodeName: "winworker-x2k4f", Others: []v1alpha1.WindowsInstance{young}}, v1alpha1.ReasonWaiting},
 		"machines of one image that have host key and machine ID in common are two hosts": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{clone}}, ""},
-		"a host that moved to a new address takes over from its removed entry (R-077)": {
+		"a host that moved to a new address takes over from its removed entry": {
 			Claim{Instance: young, NodeName: "win", Others: []v1alpha1.WindowsInstance{removed(twin)},
 				Node: nodeNamed("win", func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationInstance] = "twin" })}, ""},
 		"also when that entry went before the claim was looked at": {

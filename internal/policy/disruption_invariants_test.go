@@ -30,7 +30,7 @@ func (w *world) checkGrant(t *rapid.T, n *worldNode, request DisruptionRequest) 
 		pool += w.lacking(n.set)
 	}
 	limit, poolLimit := w.limits(n.Pool)
-	if all > limit || pool > poolLimit {
+	if all > limit || pool > poolLimit {
 		t.Fatalf("%s of %s may be disturbed (%s): with it, %d of %d, and %d of %d of its pool: %s", n.Instance, n.Pool, request.Cause, all, limit, pool, poolLimit, w.describe())
 	}
 	if !free {
@@ -114,7 +114,7 @@ func (w *world) checkPolicy(t *rapid.T, n *worldNode) {
 	}
 }
 
-// checkLast is R-148.
+// checkLast checks that a Machine of the set stays in service.
 func (w *world) checkLast(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause) {
 	if n.set == "" || !n.Ready || n.Gone || cause == v1alpha1.CauseRemoval {
 		return

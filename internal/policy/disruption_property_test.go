@@ -241,7 +241,7 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 		w := newWorld(t)
 		w.spec.StopOnFailure = false
 		w.heal()
-		for set, replicas := range w.replicas { // of two, the other one is the last that works: R-148 keeps it
+		for set, replicas := range w.replicas { // of two, the other one is the last that works, and is kept
 			w.replicas[set] = max(3, replicas)
 		}
 		for range 3 {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-//
+// L-21
 func TestParseEntry(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value string

@@ -198,7 +198,7 @@ var spoiledRequests = map[string]struct {
 	outcome Outcome
 	check   string
 }{
-	"of a Linux node is left alone":                  {func(c *csr) { c.Spec.Username = "system:node:worker-0" }, NotOurs, ""},
+	"of a Linux node is left alone":                  {func(c *csr) { c.Spec.Username = "system:node:worker-0" }, NotOurs, ""},
 	"of a user who is no node is left alone":         {func(c *csr) { c.Spec.Username = "win-a" }, NotOurs, ""},
 	"of the bootstrapper is left alone":              {func(c *csr) { c.Spec.Username = "system:bootstrap:abc" }, NotOurs, ""},
 	"of a node without a name is left alone":         {func(c *csr) { c.Spec.Username = "system:node:" }, NotOurs, ""},
@@ -222,7 +222,7 @@ var spoiledRequests = map[string]struct {
 	"that holds no certificate request is refused": {func(c *csr) { c.Spec.Request = []byte("x") }, Refuse, "Form"},
 	"with usages in another order is approved":     {func(c *csr) { c.Spec.Usages[0], c.Spec.Usages[1] = c.Spec.Usages[1], c.Spec.Usages[0] }, Approve, ""},
 	"that wants key encipherment too is approved":  {func(c *csr) { c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageKeyEncipherment) }, Approve, ""},
-	"by the node for itself is approved":           {func(*csr) {}, Approve, ""},
+	"by the node for itself is approved":           {func(*csr) {}, Approve, ""},
 }
 
 //

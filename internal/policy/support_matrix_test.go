@@ -7,15 +7,15 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// The builds that speak of. Windows Server 2025 is of the issue that this policy was written for.
+// The builds that the guides speak of, and Windows Server 2025, which came after them.
 var builds = []struct {
 	product, version string
 	revision         int
 }{
 	{"Windows Server 2016", "10.0.14393", 7000},
 	{"Windows Server 2019", "10.0.17763", 1},
-	{"Windows Server 2019 at the old cap", "10.0.17763", 1457},
-	{"Windows Server 2019 above the old cap", "10.0.17763", 1458},
+	{"Windows Server 2019 at the old cap", "10.0.17763", 1457},
+	{"Windows Server 2019 above the old cap", "10.0.17763", 1458},
 	{"Windows Server 2019 with every update", "10.0.17763", 99999},
 	{"Windows Server, version 2004", "10.0.19041", 1},
 	{"Windows Server, version 20H2", "10.0.19042", 1},
@@ -36,6 +36,7 @@ const (
 )
 
 // The rows are the guides' tables, written out here by hand and not taken from Platforms().
+// D-2
 func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	both := [...]string{never, yes, yes, yes, yes, never, never, update, update, update, yes, never, yes}
 	only2022 := [...]string{never, never, never, never, never, never, never, update, update, update, yes, never, yes}
@@ -45,18 +46,18 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 		customPort bool
 		answers    [13]string
 	}{
-		// the usual port.
-		{"AWS", false, both},
-		{"Azure", false, both},
-		{"GCP", false, only2022},
+		// The usual port.
+		{"AWS", false, both},
+		{"Azure", false, both},
+		{"GCP", false, only2022},
 		{"Nutanix", false, only2022}, // later guides
-		{"None", false, both},
-		{"BareMetal", false, both},
-		// a custom port.
+		{"None", false, both},
+		{"BareMetal", false, both},
+		// A custom port.
 		{"AWS", true, customPort},
 		{"Azure", true, customPort},
 		{"GCP", true, only2022},
-		{"VSphere", true, only2022}, // R-180; the usual port is refused before, R-111
+		{"VSphere", true, only2022}, // the usual port is refused before
 		{"Nutanix", true, only2022},
 		{"None", true, customPort},
 		{"BareMetal", true, customPort},
@@ -70,7 +71,6 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 			want, said := expectation{}, fmt.Sprintf("%s.%d", b.version, b.revision)
 			switch row.answers[i] {
 			case never, update:
-				//
 				want = expectation{row.answers[i], v1alpha1.ReasonWindowsUnsupported, []string{said, "platform " + row.platform}}
 			case vxlan:
 				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{said, "platform " + row.platform, "9898", "Windows Server 2022"}}
@@ -82,8 +82,8 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	}
 }
 
-// hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not
-// tell. R-052: Machines cannot everywhere.
+// Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell. Machines cannot everywhere.
+//
 func TestPlatforms(t *testing.T) {
 	for _, row := range []struct {
 		platform        string

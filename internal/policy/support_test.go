@@ -73,14 +73,16 @@ func TestSupportCluster(t *testing.T) {
 	}{
 		// R-108, R-110
 		"OVN-Kubernetes with hybrid networking": {supported("AWS"), expectation{"", "", []string{"5.0.3", "AWS"}}},
-		// R-109
+		// R-109, L-06
 		"OpenShift SDN":        {with(supported("AWS"), network("OpenShiftSDN", false)), expectation{"NetworkType", net, []string{"OpenShiftSDN", "OVN-Kubernetes"}}},
 		"a network of no name": {with(supported("AWS"), network("", true)), expectation{"NetworkType", net, nil}},
+		// R-109, L-06
 		"OVN-Kubernetes without hybrid networking": {with(supported("AWS"), network("OVNKubernetes", false)),
 			expectation{"HybridOverlay", net, []string{"hybridClusterNetwork"}}},
 		// R-111
 		"vSphere without a custom VXLAN port": {with(supported("VSphere"), func(c *nodespec.Cluster) { c.Network.VXLANPort = nil }),
 			expectation{"CustomVXLANPort", net, []string{"VSphere", "hybridOverlayVXLANPort", "4789"}}},
+		// R-111
 		"vSphere with one":             {supported("VSphere"), expectation{}},
 		"AWS with one":                 {with(supported("AWS"), port(9898)), expectation{}},
 		"a platform that nobody knows": {supported("IBMCloud"), expectation{"Platform", platform, []string{`"IBMCloud"`, "AWS", "Nutanix", "None"}}},
@@ -91,15 +93,18 @@ func TestSupportCluster(t *testing.T) {
 		"a cluster of OpenShift 3":         {at("3.11.0"), expectation{"ClusterFloor", version, []string{"3.11.0"}}},
 		"a version that is none":           {at("latest"), expectation{"ClusterFloor", version, []string{`"latest"`}}},
 		"no version":                       {at(""), expectation{"ClusterFloor", version, nil}},
+		// R-014
 		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersion", version, []string{"4.6.8", "5.0", "1.36", "12", "Upgrade the cluster"}}},
 		// R-155
-		"the minor version before":               {at("4.22.9"), expectation{"ClusterVersion", version, []string{"4.22.9", "OpenShift 5.0"}}},
+		"the minor version before": {at("4.22.9"), expectation{"ClusterVersion", version, []string{"4.22.9", "OpenShift 5.0"}}},
+		// R-155
 		"the minor version after":                {at("5.1.0"), expectation{"ClusterVersion", version, []string{"5.1.0", "OpenShift 5.0", "Upgrade the operator"}}},
 		"a candidate of the minor version after": {at("5.1.0-ec.2"), expectation{"ClusterVersion", version, []string{"Upgrade the operator"}}},
 		"the first release of the minor version": {at("5.0.0"), expectation{}},
 		"a candidate of it":                      {at("5.0.0-rc.4"), expectation{}},
 		"a nightly build of it":                  {at("5.0.0-0.nightly-2026-07-01-081500"), expectation{}},
-		"a late patch of it":                     {at("5.0.99"), expectation{}},
+		// R-155
+		"a late patch of it": {at("5.0.99"), expectation{}},
 	} {
 		t.Run(name, func(t *testing.T) { c.of(t, SupportCluster(c.cluster)) })
 	}
@@ -137,16 +142,19 @@ func TestSupportMachine(t *testing.T) {
 		platform, machine string
 		expectation
 	}{
-		// R-051
-		"a name of 15 characters on Azure":   {"Azure", fifteen, expectation{}},
+		"a name of 15 characters on Azure": {"Azure", fifteen, expectation{}},
+		// R-051, L-19
 		"a name of 16 characters on Azure":   {"Azure", sixteen, expectation{"MachineName", long, []string{sixteen, "16 characters", "15 at most", "9 characters", "Azure"}}},
 		"a name of 15 characters on vSphere": {"VSphere", fifteen, expectation{}},
+		// R-051, L-19
 		"a name of 16 characters on vSphere": {"VSphere", sixteen, expectation{"MachineName", long, []string{sixteen, "16 characters", "VSphere"}}},
-		"a long name on AWS":                 {"AWS", "lab-x7k2p-windows-worker-us-east-1a-abcde", expectation{}},
-		"a long name on Google Cloud":        {"GCP", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
-		"a long name on Nutanix":             {"Nutanix", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
-		// R-052
-		"a Machine without a platform":     {"None", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"None", "windows-instances"}}},
+		// R-051
+		"a long name on AWS":          {"AWS", "lab-x7k2p-windows-worker-us-east-1a-abcde", expectation{}},
+		"a long name on Google Cloud": {"GCP", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
+		"a long name on Nutanix":      {"Nutanix", "lab-x7k2p-windows-worker-a-abcde", expectation{}},
+		// R-052, L-26
+		"a Machine without a platform": {"None", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"None", "windows-instances"}}},
+		// R-052, L-26
 		"a Machine on bare metal":          {"BareMetal", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"BareMetal", "windows-instances"}}},
 		"a Machine on an unknown platform": {"IBMCloud", "winworker-abcde", expectation{"MachinePlatform", noMachines, []string{"IBMCloud"}}},
 	} {
@@ -177,7 +185,7 @@ func TestSupportHost(t *testing.T) {
 		"Windows 10, whose build is that of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), supported("AWS"), expectation{"Edition", build, []string{"AWS"}}},
 		"another architecture": {host.SystemInfo{Edition: "ServerDatacenter", Version: "10.0.26100", Architecture: "arm64"}, supported("None"),
 			expectation{"Architecture", v1alpha1.ReasonArchitectureUnsupported, []string{"arm64"}}},
-		// R-109: the answer is complete, and the cluster's fault comes first.
+		// R-109
 		"a host of a cluster that is not supported": {windows("Windows Server 2016", "10.0.14393", 1), with(supported("None"), network("OpenShiftSDN", false)),
 			expectation{"NetworkType", v1alpha1.ReasonNetworkUnsupported, []string{"OpenShiftSDN"}}},
 		"a host on vSphere without a custom VXLAN port": {server2022, with(supported("VSphere"), func(c *nodespec.Cluster) { c.Network.VXLANPort = nil }),

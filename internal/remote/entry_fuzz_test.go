@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// R-058, L-20: what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else: no option, no
+// R-058: what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else: no option, no
 // port, no path.
 func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	for key, value := range map[string]string{
@@ -49,7 +49,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	})
 }
 
-// L-20, R-061: names that Windows allows, and a shell or a path would not leave alone.
+// R-061: names that Windows allows, and a shell or a path would not leave alone.
 func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 	for _, user := range []string{"Administrator", "Jane Doe", "администратор", "$(calc)", "%USERNAME%", "`id`", "a'b", "a&calc", "!x!", "^", "~", "...x", "a b.c", "{0}"} {
 		t.Run(user, func(t *testing.T) {

@@ -355,7 +355,6 @@ func TestRemove(t *testing.T) {
 			t.Errorf("left are %v", s.disk.names("C:"))
 		}
 	})
-	// what was left behind is said.
 	t.Run("goes on after a file that is in use, and names it", func(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) { s.disk.failures["Remove /C:/k/wicd/b"] = sftp.ErrSSHFxFailure })
 		fill(s)

@@ -88,7 +88,7 @@ func openSSH(t testing.TB, key crypto.PrivateKey) []byte {
 	return pem.EncodeToMemory(b)
 }
 
-//
+// L-24
 func TestKeysThatAreAccepted(t *testing.T) {
 	k := makeKeys(t)
 	parameters := block("EC PARAMETERS", []byte{0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07})
@@ -125,7 +125,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 			if key.AuthorizedKey() != want {
 				t.Errorf("authorized key %q, want %q", key.AuthorizedKey(), want)
 			}
-			// the hash is that of the line without its newline.
+			// The hash is that of the line without its newline.
 			if sum := sha256.Sum256([]byte(want)); key.Hash() != hex.EncodeToString(sum[:]) {
 				t.Errorf("hash %s is not that of the authorized-keys line", key.Hash())
 			}

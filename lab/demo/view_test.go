@@ -147,7 +147,6 @@ func TestBoardOfMachines(t *testing.T) {
 	})
 }
 
-//
 func TestTableLines(t *testing.T) {
 	table := &metav1.Table{
 		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Desired"}, {Name: "Selector", Priority: 1}, {Name: "Age"}},

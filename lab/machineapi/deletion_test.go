@@ -76,6 +76,7 @@ func (f *fixture) awaitCondition(name string, kind machinev1.ConditionType, stat
 	return m.Status.Conditions[slices.IndexFunc(m.Status.Conditions, is)]
 }
 
+//
 func TestDeletionDrains(t *testing.T) {
 	f := start(t)
 	m, node := f.running("win")
@@ -138,6 +139,7 @@ func TestDeletionOfDaemonPodsIsNotAwaited(t *testing.T) {
 	f.awaitGone(m)
 }
 
+//
 func TestDeletionWithoutDraining(t *testing.T) {
 	f := start(t)
 	m, node := f.running("win", func(m *machinev1.Machine) { m.Annotations = map[string]string{annotationExcludeDraining: ""} })

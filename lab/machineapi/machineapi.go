@@ -53,6 +53,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Workers is how many Machines are worked on at once. Default: 10.
 	Workers int
+	// BareNodes leaves it to others to give Nodes the labels and taints of their Machines, so that a test can tell who does.
+	BareNodes bool
 }
 
 const (

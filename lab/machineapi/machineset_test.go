@@ -78,7 +78,7 @@ func names(machines []machinev1.Machine) []string {
 	return all
 }
 
-// R-042 R-043 R-044 R-055
+//
 func TestMachineSet(t *testing.T) {
 	f := start(t)
 	set := f.newSet("lab-win-us-east-1b", 2)
@@ -134,7 +134,7 @@ func TestMachineSet(t *testing.T) {
 	f.await("the cloud is empty", func(context.Context) (bool, error) { return f.memory.count() == 0, nil })
 }
 
-// columns reads the tables that kubectl get shows. R-045 R-046
+// columns reads the tables that kubectl get shows.
 func columns(t *testing.T, f *fixture) {
 	config := rest.CopyConfig(lab.Cluster(t).Config)
 	plain, err := rest.HTTPClientFor(config)
@@ -182,7 +182,8 @@ func table(t *testing.T, c *http.Client, url string) string {
 	return strings.Join(words, " ")
 }
 
-func TestMachineSetsOfSeveralZones(t *testing.T) {
+//
+func TestMachineSetsOfSeveralZones(t *testing.T) {
 	f := start(t)
 	for _, zone := range []string{"a", "b", "c"} {
 		f.newSet("win-"+zone, 1, func(s *machinev1.MachineSet) {

@@ -50,10 +50,12 @@ func sameAddress(m *machinev1.Machine, node *corev1.Node) bool {
 func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
 	after := node.DeepCopy()
 	after.Annotations = merged(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})
-	after.Labels = merged(after.Labels, m.Spec.Labels)
-	for _, taint := range m.Spec.Taints {
-		if !slices.ContainsFunc(after.Spec.Taints, func(other corev1.Taint) bool { return other.MatchTaint(&taint) }) {
-			after.Spec.Taints = append(after.Spec.Taints, taint)
+	if !r.BareNodes {
+		after.Labels = merged(after.Labels, m.Spec.Labels)
+		for _, taint := range m.Spec.Taints {
+			if !slices.ContainsFunc(after.Spec.Taints, func(other corev1.Taint) bool { return other.MatchTaint(&taint) }) {
+				after.Spec.Taints = append(after.Spec.Taints, taint)
+			}
 		}
 	}
 	if equality.Semantic.DeepEqual(node, after) {

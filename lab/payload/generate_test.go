@@ -58,7 +58,6 @@ func TestGenerate(t *testing.T) {
 	}
 	t.Logf("generated in %v", time.Since(start))
 
-	//
 	t.Run("a host of any platform gets what every Windows node runs", func(t *testing.T) {
 		var names []string
 		for _, c := range p.Components("None") {
@@ -72,7 +71,6 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
-	//
 	t.Run("only hosts on Azure get the cloud node manager", func(t *testing.T) {
 		if got, want := len(p.Components("Azure")), len(p.Components("None"))+1; got != want {
 			t.Errorf("got %d components, want %d", got, want)

@@ -60,6 +60,8 @@ type Options struct {
 	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with Machines. The cluster
 	// has its MachineSet of Linux workers then.
 	MachineAPI bool
+	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has given it.
+	BareNodes bool
 	// ServiceCA makes serving certificates for Services that ask for one.
 	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
@@ -227,7 +229,7 @@ func (r *Rig) startMachineAPI(context.Context) (err error) {
 	if r.cloud.clients, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client for Linux machines: %w", err)
 	}
-	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock}
+	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock, BareNodes: r.options.BareNodes}
 	if r.options.Log.GetSink() != nil {
 		options.Logger = slog.New(logr.ToSlogHandler(r.options.Log.WithName("machine-api")))
 	}

@@ -68,7 +68,7 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("plugged in: %v", err)
 		}
 	})
-	t.Run("names", func(t *testing.T) {
+	t.Run("names", func(t *testing.T) {
 		if names, err := network.LookupAddr(t.Context(), "10.0.0.1"); !slices.Equal(names, []string{"web.example.com."}) {
 			t.Errorf("got %v, %v", names, err)
 		}

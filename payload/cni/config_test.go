@@ -33,7 +33,7 @@ func configurations(t *testing.T) map[string][]byte {
 	return filled
 }
 
-//
+//
 func TestConfigurationIsWhatTheRuntimeLoads(t *testing.T) {
 	for path, data := range configurations(t) {
 		network, err := libcni.ConfFromBytes(data)

@@ -108,7 +108,6 @@ func missing(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) })
 }
 
-//
 func TestCredentialProviderIsWhatTheKubeletTakes(t *testing.T) {
 	programs := t.TempDir()
 	name := "ecr-credential-provider"

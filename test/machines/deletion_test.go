@@ -17,7 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// A Machine that is deleted at any moment of its configuration leaves nothing.
+// A Machine that is deleted at any moment of its configuration leaves nothing.
+//
 func TestADeletedMachineLeavesNothing(t *testing.T) {
 	l := start(t, "AWS", rig.Options{VM: rig.VMOptions{RebootDuration: time.Second}})
 	l.operate()
@@ -77,7 +78,7 @@ func (l lab) nothingOfWindows() {
 	}
 }
 
-//
+//
 func TestAMachineWhoseHostIsDeadIsReplaced(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	l.operate()

@@ -8,7 +8,6 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-//
 func TestTenMachinesAreConfiguredAtOnceAndABrokenOneDelaysNone(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	mend := l.InjectVM(rig.VMFault{Machine: "broken-*", UserDataHangs: true})

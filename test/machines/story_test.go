@@ -28,9 +28,9 @@ var (
 
 // Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none, drained and scaled down, deleted
 // against a budget, deleted without a drain.
-//
+//
 func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
-	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
+	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
 	trail := l.trail()
 	l.operate()
 	l.must(l.ListHosts(t.Context()))
@@ -40,7 +40,8 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 	w := rigtest.Deploy(t, l.Rig, int32(poolPods), poolLabels, "4")
 
-	t.Run("each Machine has a node with the labels of the Machine", func(t *testing.T) {
+	//
+	t.Run("each Machine has a node with the labels of the Machine, which the operator has given it", func(t *testing.T) {
 		lab{t, l.Rig}.areWorkers(names)
 	})
 	//

@@ -68,10 +68,10 @@ func (l lab) untouched(name string, connections int) {
 	}
 }
 
-//
 func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{})
 	l.operate()
+	// R-051, L-19
 	t.Run("a Machine whose name does not fit a computer name", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.machineSet("much-too-long", 1, rig.MachineSetOptions{})
@@ -79,6 +79,7 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 		l.refused(name, v1alpha1.ReasonMachineNameTooLong, name, "15")
 		l.untouched(name, 0)
 	})
+	// L-07, L-28
 	t.Run("Windows Server 2019", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.machineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
@@ -86,6 +87,7 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 		l.refused(name, v1alpha1.ReasonWindowsUnsupported, "17763", "VSphere")
 		l.untouched(name, 2)
 	})
+	//
 	t.Run("and what it supports becomes a node beside them", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.machineSet("win2022", 1, rig.MachineSetOptions{})
@@ -93,7 +95,7 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 	})
 }
 
-//
+// R-109, L-06
 func TestANetworkWithoutHybridOverlayIsRefusedBeforeAnyHostIsTouched(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	overlay := func(value string) {
@@ -131,7 +133,7 @@ func TestAClusterWithoutTheMachineAPIHasBringYourOwnHosts(t *testing.T) {
 	l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
 }
 
-//
+//
 func TestAHostThatCannotFindTheAPIServerSaysSoBeforeItIsChanged(t *testing.T) {
 	l := start(t, "VSphere", rig.Options{Hosts: rig.Hosts(1)})
 	host := l.Hosts()[0]

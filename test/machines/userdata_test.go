@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +39,12 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	}
 }
 
-//
+// authorizedKey is the line that lets the operator in.
+func (l lab) authorizedKey() string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(l.PublicKey())))
+}
+
+//
 func TestUserDataIsKeptRight(t *testing.T) {
 	l := start(t, "AWS", rig.Options{})
 	l.operate()
@@ -46,7 +52,7 @@ func TestUserDataIsKeptRight(t *testing.T) {
 	secret := &corev1.Secret{}
 	right := func(s *corev1.Secret) bool {
 		settings, err := userdata.ParseHeader(s.Data["userData"])
-		return err == nil && strings.HasPrefix(settings.PublicKey, l.PublicKey().Type()+" ")
+		return err == nil && settings.PublicKey == l.authorizedKey()
 	}
 	becomes := func(what string, condition func(*corev1.Secret) bool) {
 		t.Helper()

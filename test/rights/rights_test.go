@@ -54,7 +54,7 @@ func excepted(right audit.Right) string {
 var forbidden = map[string]string{}
 
 // The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights is used.
-//
+//
 func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	bundle, err := olm.Read(bundleManifests)
 	if err != nil {

@@ -49,7 +49,7 @@ func (l lab) routed(h *rig.Host) {
 	})
 }
 
-//
+// D-7
 func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 	for _, platform := range []string{"AWS", "GCP"} {
 		t.Run(platform, func(t *testing.T) {

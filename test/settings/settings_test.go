@@ -299,7 +299,6 @@ func TestTheHybridOverlaysPort(t *testing.T) {
 	})
 }
 
-//
 func TestThePodNetworksMTU(t *testing.T) {
 	l := shared(t)
 	set := func(mtu uint32) func(context.Context) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// R-147, L-01
+// L-01
 func TestAHostThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	l := shared(t)
 	before, digests := l.looks(), l.digests()
@@ -70,7 +70,7 @@ func TestWhatCannotBeFollowedIsToldAndTheRestIsDone(t *testing.T) {
 }
 
 // What would change working nodes for the worse is not followed at all.
-//
+//
 func TestADamagedCertificateLeavesNodesAsTheyAre(t *testing.T) {
 	l := shared(t)
 	before, digests := l.looks(), l.digests()

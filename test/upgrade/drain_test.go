@@ -17,7 +17,6 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/kubelet"
 )
 
-//
 func TestABudgetThatAllowsNothing(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, Clock: fastClock(t)})
 	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
@@ -49,7 +48,7 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 }
 
 // Pods of every kind leave a node as kubectl drain has them, and come back.
-//
+//
 func TestPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
 	o := l.operate(initial)

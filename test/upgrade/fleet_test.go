@@ -61,13 +61,13 @@ func (l lab) settle(sets, replicas, pods int) fleet {
 }
 
 // A fleet of Machines and bring-your-own hosts goes through three releases.
-//
 func TestAFleetIsUpgraded(t *testing.T) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1})
 	o := l.operate(initial)
 	f := l.settle(3, 3, 12)
 	l.silent()
 
+	//
 	replaced := t.Run("by default Machines are replaced and hosts changed in place, one at a time", func(t *testing.T) {
 		l := l.in(t)
 		before, w := l.machines(), l.watch(f.workload)
@@ -87,7 +87,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 				t.Errorf("host %s was started %d times", h.Options.Name, n)
 			}
 		}
-		if told := l.warnings()[len(warned):]; len(told) > 0 {
+		if told := l.warnings()[len(warned):]; len(told) > 0 {
 			t.Errorf("an upgrade in which nothing fails raises warnings:\n%s", strings.Join(told, "\n"))
 		}
 		l.silent()
@@ -96,6 +96,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		return
 	}
 
+	// D-1
 	t.Run("a release that changes nothing on hosts moves the annotations only", func(t *testing.T) {
 		l := l.in(t)
 		before, w := l.machines(), l.watch(f.workload)
@@ -121,6 +122,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		l.silent()
 	})
 
+	// D-1
 	t.Run("with the strategy InPlace no virtual machine is replaced, and only what differs travels", func(t *testing.T) {
 		l := l.in(t)
 		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.UpgradeStrategy = v1alpha1.UpgradeInPlace })
@@ -169,7 +171,7 @@ func (l lab) warnings() (told []string) {
 }
 
 // A virtual machine that is gone and a host that is off neither hold up an upgrade nor fail it.
-//
+//
 func TestDeadHostsBlockNothing(t *testing.T) {
 	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1, Clock: fastClock(t)})
 	l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {

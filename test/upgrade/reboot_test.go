@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-//
+//
 func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: []rig.HostOptions{{RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1})
 	o := l.operate(initial)

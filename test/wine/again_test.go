@@ -37,7 +37,7 @@ func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
 	return verb.Result{}
 }
 
-// Windows' own resolver and sockets answer.
+// asksForTheAPIServer checks what the host tells of the way to the API server: Windows' own resolver and sockets answer.
 func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	for url, want := range map[string]string{
 		"https://" + apiName + ":" + apiPort:          "",
@@ -56,7 +56,7 @@ func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	}
 }
 
-//
+// plansNothing checks that nothing of a configured host differs from its spec.
 func plansNothing(t *testing.T, h *wine.Host) {
 	p := wicd(t, h, "plan --spec "+nodespec.SpecPath).Plan
 	if p == nil || len(p.Steps) > 0 || len(p.Needs) > 0 {
@@ -65,7 +65,7 @@ func plansNothing(t *testing.T, h *wine.Host) {
 	}
 }
 
-//
+// restarts ends the operator, and checks that the next one does nothing on a host that is a node already.
 func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	services := []string{"containerd", "kubelet", "hybrid-overlay-node", "kube-proxy", nodespec.ServiceAgent}
 	running := func() (ids []string) {

@@ -15,7 +15,7 @@ import (
 // repairLimit is how long the agent may take to put a thing back, on a busy machine.
 const repairLimit = 90 * time.Second
 
-// drifts changes one thing after the other on a node, each in a way of R-092, and waits until it is put back.
+// drifts changes one thing after the other on a node, and waits until it is put back.
 func drifts(t *testing.T, h *wine.Host) {
 	t.Helper()
 	want, exporter := commandLine(t, h, "kube-proxy"), process(t, h, "windows_exporter")

@@ -61,7 +61,7 @@ func (l *lab) awaitObject(what string, watched client.Object, condition func(con
 }
 
 // followNode watches the Node of a host from now on. The function that it returns checks that the Node kept pods off at each moment until
-// it was proven. R-105
+// it was proven.
 func (l *lab) followNode(h *wine.Host) (proven func()) {
 	l.Helper()
 	watching, err := l.Client.Watch(l.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": nodeName(h)})
@@ -106,7 +106,7 @@ func provenState(n *corev1.Node) string {
 	return "open to pods before it was proven"
 }
 
-// nothingLeft checks that the cluster holds nothing of a host's node. R-167
+// nothingLeft checks that the cluster holds nothing of a host's node.
 func (l *lab) nothingLeft(h *wine.Host) {
 	l.Helper()
 	name := nodeName(h)
@@ -124,7 +124,7 @@ func (l *lab) nothingLeft(h *wine.Host) {
 
 const guidePod = "guide"
 
-// the API server asks the kubelet at port 10250.
+// readsALog reads the log of a pod: the API server asks the kubelet at port 10250.
 func (g *guide) readsALog() {
 	h := g.nameless
 	pod := &corev1.Pod{
@@ -161,7 +161,6 @@ type request struct {
 	dns, address           string
 }
 
-//
 func (g *guide) approvesNothingForOthers() {
 	const nodes = "system:nodes"
 	node, own := "system:node:"+nodeName(g.named), address(g.named)

@@ -63,15 +63,25 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 		name string
 		tell func(*guide)
 	}{
+		//
 		{"the operator waits for the key in a namespace of its own", (*guide).waitsForTheKey},
+		//
 		{"a bad key is named", (*guide).saysThatTheKeyIsBad},
+		//
 		{"a host becomes a node beside entries that are of no use", (*guide).makesANode},
+		// D-4, L-22
 		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addsAHost},
+		//
 		{"a host that is listed once more is told to be listed twice", (*guide).listsAHostTwice},
+		//
 		{"the log of a pod can be read", (*guide).readsALog},
+		//
 		{"certificates of others are not approved", (*guide).approvesNothingForOthers},
+		//
 		{"a host that refuses the key stays a node until the key is right, and is given back", (*guide).removesAHost},
+		//
 		{"it can be added again", (*guide).addsItAgain},
+		//
 		{"without the list all hosts are given back, and one that is gone for good is forgotten", (*guide).deletesTheList},
 	} {
 		told := t.Run(chapter.name, func(t *testing.T) {
@@ -104,7 +114,6 @@ func (g *guide) listed() {
 // name is the DNS name of the host that has one.
 func (g *guide) name() string { return dnsName(netip.MustParseAddr(address(g.named))) }
 
-//
 func (g *guide) waitsForTheKey() {
 	foreign := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "windows-instances"},
@@ -122,7 +131,6 @@ func (g *guide) waitsForTheKey() {
 	must(g.T, g.Client.Delete(g.Context(), foreign))
 }
 
-//
 func (g *guide) saysThatTheKeyIsBad() {
 	must(g.T, g.SetKey(g.Context(), []byte("no key")))
 	said := g.says(g.name(), v1alpha1.ReasonPrivateKeyInvalid)
@@ -134,7 +142,6 @@ func (g *guide) saysThatTheKeyIsBad() {
 	g.awaitEvent(v1alpha1.ReasonPrivateKeyInvalid, "private-key.pem")
 }
 
-//
 func (g *guide) makesANode() {
 	proven := g.followNode(g.named)
 	malformed := map[string]string{"10.89.0.251": "user=core", "10.89.0.252": "username=", "10.89.0.300": "username=core"}
@@ -161,7 +168,7 @@ func (g *guide) makesANode() {
 	g.configuredOnce(g.named.Journal()[seen:])
 }
 
-// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no matter. R-078
+// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no matter.
 func (g *guide) configuredOnce(journal []wine.Entry) {
 	g.Helper()
 	times := map[string]int{}
@@ -186,7 +193,6 @@ func (g *guide) configuredOnce(journal []wine.Entry) {
 	}
 }
 
-//
 func (g *guide) addsAHost() {
 	for h, known := range map[*wine.Host]bool{g.named: true, g.nameless: false} {
 		if names, err := net.DefaultResolver.LookupAddr(g.Context(), address(h)); (err == nil) != known {
@@ -213,7 +219,6 @@ func (g *guide) addsAHost() {
 	}
 }
 
-//
 func (g *guide) listsAHostTwice() {
 	second := address(g.named)
 	g.entries[second] = "username=Administrator"
@@ -230,7 +235,6 @@ func (g *guide) listsAHostTwice() {
 	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
 }
 
-//
 func (g *guide) removesAHost() {
 	h := g.nameless
 	other, _ := rsaKey(g.T)
@@ -255,14 +259,12 @@ func (g *guide) removesAHost() {
 	g.awaitAt(g.name(), "to be Ready", rig.IsReady)
 }
 
-//
 func (g *guide) addsItAgain() {
 	g.entries[address(g.nameless)] = "username=core"
 	g.listed()
 	g.awaitReady(g.nameless)
 }
 
-//
 func (g *guide) deletesTheList() {
 	dead := g.nameless
 	must(g.T, dead.Stop(g.Context()))

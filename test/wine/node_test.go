@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-//
+//
 func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	l := newLab(t, "WIN-ONE")
 	h := l.hosts[0]
@@ -21,6 +21,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	l.list(h)
 	l.awaitReady(h)
 
+	//
 	t.Run("its node carries the names that administrators know", func(t *testing.T) {
 		n := l.nodeOf(h)
 		for label, want := range map[string]string{
@@ -34,6 +35,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 			t.Errorf("the version annotation is %q", got)
 		}
 	})
+	//
 	t.Run("it was restarted once, for the Containers feature", func(t *testing.T) {
 		if got := h.Boots(); got != 2 {
 			t.Errorf("%d boots, want 2", got)
@@ -46,14 +48,14 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 			t.Errorf("%q", refused)
 		}
 	})
-	t.Run("it tells whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
-	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
-	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
-	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
+	t.Run("it tells whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
+	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
+	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
+	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
 
 	l.list()
 	l.awaitGone(h)
-	//
+	//
 	t.Run("it is as it was before, with its firewall, networks, features, certificates and programs", func(t *testing.T) {
 		if diff := cmp.Diff(before, snapshotOf(t, h)); diff != "" {
 			t.Errorf("(-before +after):\n%s", diff)
@@ -61,7 +63,7 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	})
 }
 
-// the operator ends at three moments of the first configuration, and the next one goes on. The host is listed by its
+// the operator ends at three moments of the first configuration, and the next one goes on. The host is listed by its
 // DNS name.
 func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l := newLab(t, "WIN-TWO")
@@ -79,7 +81,7 @@ func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l.awaitReady(h)
 }
 
-// the present agent runs, so its file cannot be overwritten; the new one lies beside it.
+// the present agent runs, so its file cannot be overwritten; the new one lies beside it.
 func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 	l := newLab(t, "WIN-THREE")
 	h := l.hosts[0]
@@ -107,7 +109,7 @@ func TestTheAgentIsReplacedWhileItRuns(t *testing.T) {
 	}
 }
 
-//
+//
 func TestAHostThatLosesPowerWhileTheAgentIsAtWorkBecomesANode(t *testing.T) {
 	l := newLab(t, "WIN-FOUR")
 	h := l.hosts[0]

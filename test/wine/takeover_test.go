@@ -29,7 +29,7 @@ var bootstrapped = []struct{ name, program, arguments string }{
 	{"kube-proxy", `C:\k\kube-proxy.exe`, `--windows-service --proxy-mode=kernelspace --kubeconfig=C:\k\kubeconfig`},
 }
 
-// R-093, R-127: the programs that WMCB left run, and so cannot be replaced before they are stopped.
+// R-093, R-127, R-157: the programs that WMCB left run, and so cannot be replaced before they are stopped.
 func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	options := wine.Options{Name: "WIN-SIX", Registry: []string{containersEnabled}, Files: map[string]string{}}
 	for _, s := range bootstrapped {

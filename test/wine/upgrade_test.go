@@ -35,6 +35,7 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	}
 	namespace := l.deploy(2)
 
+	//
 	t.Run("a release with another kubelet and another agent", func(t *testing.T) {
 		l := l.in(t)
 		o = l.upgrades(o, former, next, namespace)
@@ -43,6 +44,7 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 		l := l.in(t)
 		o = l.fails(o, next, bad, namespace)
 	})
+	//
 	t.Run("a restart that an administrator asks for", func(t *testing.T) {
 		l := l.in(t)
 		o = l.raise(o, next)
@@ -50,7 +52,7 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	})
 }
 
-// each host is kept, and the programs are exchanged in place; the agent of the release before lays out the new one.
+// upgrades brings a release that works: each host is kept, and the programs are exchanged in place; the agent of the release before lays out the new one.
 func (l *lab) upgrades(o *rig.Operator, former, next release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -95,7 +97,7 @@ func (l *lab) upgrades(o *rig.Operator, former, next release, namespace string) 
 	return o
 }
 
-// the first host is brought back to the release before, and the other is left alone.
+// fails brings a release that does not work: the first host is brought back to the release before, and the other is left alone.
 func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -135,7 +137,7 @@ func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig
 	return o
 }
 
-// the host is restarted once, and nothing is configured again.
+// restartsOnce asks for a restart: the host is restarted once, and nothing is configured again.
 func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
 	l.Helper()
 	for _, h := range l.hosts { // The operator of the present release has nothing against it.

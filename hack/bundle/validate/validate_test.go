@@ -19,7 +19,7 @@ var expected = []string{
 	`channel(s) ["preview"] are not following`,
 }
 
-// R-144, R-172
+// R-144
 func TestTheBundleIsValid(t *testing.T) {
 	bundle, err := manifests.GetBundleFromDir(directory)
 	if err != nil {

@@ -35,7 +35,6 @@ func reportOf(namespace, node string) *v1alpha1.WindowsNodeReport {
 }
 
 // A stolen agent: its certificate in the hands of somebody who tries everything.
-//
 func TestAnAgentMayWriteItsReportAndNothingElse(t *testing.T) {
 	f := newFixture(t, "")
 	f.create(reportOf(f.namespace, ownNode), reportOf(f.namespace, otherNode))

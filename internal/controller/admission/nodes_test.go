@@ -14,7 +14,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
 )
 
-//
 func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 	f := newFixture(t, "")
 	f.create(windowsNode(ownNode), windowsNode(otherNode), linuxNode("worker-0"))
@@ -63,7 +62,6 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 	})
 }
 
-//
 func TestAKubeletMayNotWriteWhatTheOperatorNotes(t *testing.T) {
 	f := newFixture(t, "")
 	marked := windowsNode(ownNode)

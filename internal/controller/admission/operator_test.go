@@ -37,7 +37,6 @@ func machine(name, system string) *machinev1beta1.Machine {
 }
 
 // The operator's token in the hands of somebody else: what its rights let it reach, and its policy does not.
-// R-016
 func TestTheOperatorIsHeldToWhatItIsFor(t *testing.T) {
 	f := newFixture(t, "")
 	ctx := t.Context()
@@ -74,6 +73,7 @@ func TestTheOperatorIsHeldToWhatItIsFor(t *testing.T) {
 		must(t, f.operator.Patch(ctx, windowsNode(ownNode), merge(`{"spec": {"unschedulable": true}}`)))
 		must(t, f.operator.Delete(ctx, windowsNode(ownNode)))
 	})
+	// R-168
 	t.Run("of Machines it deletes those with Windows and no other", func(t *testing.T) {
 		f := f.within(t)
 		f.create(machine("win-1", v1alpha1.MachineOSIDWindows), machine("worker-1", "Linux"), machine("control-plane-1", ""))
@@ -81,6 +81,7 @@ func TestTheOperatorIsHeldToWhatItIsFor(t *testing.T) {
 		refused(t, f.operator.Delete(ctx, machine("control-plane-1", "")), admission.Operator)
 		must(t, f.operator.Delete(ctx, machine("win-1", "")))
 	})
+	// R-130
 	t.Run("it decides on its own requests and on those of nodes", func(t *testing.T) { f.within(t).approvals() })
 }
 

@@ -168,7 +168,7 @@ func (r *running) rendered(t *testing.T) string {
 	return pool.Spec.Configuration.Name
 }
 
-// L-01, L-02, L-03
+// R-114, D-3, L-01, L-02, L-03
 func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	r := start(t)
 	named := func(o client.Object, name string) client.Object { o.SetName(name); return o }

@@ -40,7 +40,7 @@ func (r *trial) follows(t *testing.T, notices ...cluster.Notice) []string {
 	return recorded
 }
 
-// R-014, L-03
+// L-03
 func TestTheOperatorTellsWhichSettingsAreNotFollowed(t *testing.T) {
 	const first = "Warning SettingNotFollowed ImageDigestMirrorSet a, spec.imageDigestMirrors[0]: Not followed."
 	t.Run("each once", func(t *testing.T) {

@@ -73,7 +73,6 @@ func TestOnAWSANodeHasTheNameThatTheCloudGivesTheMachine(t *testing.T) {
 	}
 }
 
-//
 func TestAHostThatTheCloudDoesNotNameIsLeftAsItIs(t *testing.T) {
 	x := newTrial(t, listed())
 	h := x.withAgent()
@@ -138,7 +137,7 @@ func TestANodeThatIsOneAlreadyKeepsItsName(t *testing.T) {
 	}
 }
 
-// Operators before version 12 had nodes on AWS named by their private DNS names. R-146
+// Operators before version 12 had nodes on AWS named by their private DNS names. R-153, D-7
 func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	node := olderNode()
 	node.Name = cloudName

@@ -14,7 +14,7 @@ import (
 // longName has 16 characters, one more than a computer name.
 const longName = "winworkers-x2k4f"
 
-//
+//
 func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster func(*nodespec.Cluster)
@@ -67,7 +67,7 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 	})
 }
 
-//
+//
 func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
 	x := newTrial(t)
 	instance := ofMachine()

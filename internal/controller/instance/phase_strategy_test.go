@@ -54,7 +54,7 @@ func TestTheHostOfAMachineThatIsToBeReplacedIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-//
+// D-1
 func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T) {
 	for _, strategy := range []v1alpha1.UpgradeStrategy{v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -165,7 +165,6 @@ func TestTheTimeBetweenAttemptsDoublesUpToADay(t *testing.T) {
 	}
 }
 
-//
 func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(ofMachine(), x.key.Hash())

@@ -55,7 +55,7 @@ func (w *weather) minutes(most int) time.Duration {
 }
 
 // Thirty days of restarts of the operator, hosts that are away and clocks that are set: the agent's certificate never expires, is renewed once
-// for each of its lives and not before its time, and nobody connects to the host for anything else. R-131
+// for each of its lives and not before its time, and nobody connects to the host for anything else.
 func TestTheAgentsCertificateIsKeptGoodForAMonth(t *testing.T) {
 	if agentLife != 48*time.Hour {
 		t.Fatalf("it is asked for for %s", agentLife)

@@ -151,7 +151,6 @@ func (h *agentHost) environmentOf(service string) []string {
 	return found.Environment
 }
 
-//
 func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	gate.shut(v1alpha1.ReasonOutsideWindow)
@@ -230,7 +229,6 @@ func TestTheFirstSpecIsSentIntoAFolderForAdministratorsOnly(t *testing.T) {
 	}
 }
 
-//
 func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	_, plain, _ := nodeInService(t, "None")
 	x, h, _ := nodeInService(t, "Azure")

@@ -138,7 +138,6 @@ func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
 	x.inService(gate)
 }
 
-//
 func TestARestartOfAHostThatDoesNotAnswerDisturbsNobody(t *testing.T) {
 	for name, works := range map[string]bool{"its node works": true, "its node does not work": false} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +205,6 @@ func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
 	}
 }
 
-//
 func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	x := newTrial(t)
 	gate := openGate()
@@ -227,7 +225,7 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	x.inService(gate)
 }
 
-// the Node changes the moment that it is Ready again, and the write that takes the annotation away meets a newer one.
+// The Node changes the moment that it is Ready again, and the write that takes the annotation away meets a newer one.
 func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(ofMachine(), x.key.Hash())

@@ -135,7 +135,7 @@ func (f *fixture) has(object client.Object) bool {
 	return err == nil && found.GetUID() == object.GetUID()
 }
 
-//
+//
 func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 	f := newFixture(t)
 	bound := map[string]string{v1alpha1.AnnotationInstance: "entry", v1alpha1.AnnotationVersion: older}

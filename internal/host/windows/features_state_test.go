@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestFeatureState(t *testing.T) {
+func TestFeatureState(t *testing.T) {
 	for state, want := range map[dismState]host.FeatureState{
 		0: host.FeatureDisabled, 1: host.FeatureDisablePending, 2: host.FeatureDisabled, 3: host.FeatureDisabled,
 		4: host.FeatureEnabled, 5: host.FeatureEnablePending, 6: host.FeatureDisabled, 7: host.FeatureDisabled,

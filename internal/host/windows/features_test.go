@@ -32,7 +32,7 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("%s, %v", state, err)
 		}
 	})
-	t.Run("a feature that this Windows does not have is unknown and cannot be changed", func(t *testing.T) {
+	t.Run("a feature that this Windows does not have is unknown and cannot be changed", func(t *testing.T) {
 		dismAPI(t)
 		const name = "wmco-no-such-feature"
 		state, err := features{}.State(t.Context(), name)
@@ -43,7 +43,7 @@ func TestFeatures(t *testing.T) {
 		fails(t, features{}.Enable(t.Context(), name), host.ErrNotExist)
 		fails(t, features{}.Disable(t.Context(), name), host.ErrNotExist)
 	})
-	t.Run("the feature for containers is known", func(t *testing.T) {
+	t.Run("the feature for containers is known", func(t *testing.T) {
 		dismAPI(t)
 		state, err := features{}.State(t.Context(), "Containers")
 		must(t, err)

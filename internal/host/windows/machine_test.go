@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestBootIDs(t *testing.T) {
+func TestBootIDs(t *testing.T) {
 	const boot, hour = 0x01d9a1b2c3d4e5f6, 3600 * 10_000_000
 	t.Run("setting the clock does not look like a reboot", func(t *testing.T) {
 		if before, after := bootID(boot, 0), bootID(boot+hour, hour); before != after {

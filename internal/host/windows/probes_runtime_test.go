@@ -78,7 +78,7 @@ func connected(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-func TestAskRuntime(t *testing.T) {
+func TestAskRuntime(t *testing.T) {
 	ready := &cri.RuntimeCondition{Type: cri.RuntimeReady, Status: true}
 	noNetwork := &cri.RuntimeCondition{Type: cri.NetworkReady, Status: false, Reason: "NetworkPluginNotReady"}
 	t.Run("a runtime that waits for its network is ready itself", func(t *testing.T) {

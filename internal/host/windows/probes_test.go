@@ -53,7 +53,7 @@ func TestProbes(t *testing.T) {
 		_, err := probes{}.ContainerRuntime(t.Context(), "npipe://./pipe/wmco-no-such-pipe")
 		fails(t, err, fs.ErrNotExist)
 	})
-	t.Run("a container runtime is asked over its pipe", func(t *testing.T) { // R-127
+	t.Run("a container runtime is asked over its pipe", func(t *testing.T) {
 		name := "wmco-probes-test-" + strconv.Itoa(os.Getpid())
 		listener := &oneConnection{make(chan net.Conn, 1), make(chan struct{})}
 		accepted := acceptPipe(t, `\\.\pipe\`+name)

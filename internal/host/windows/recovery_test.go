@@ -12,7 +12,7 @@ import (
 
 var compareRecovery = cmp.AllowUnexported(recovery{}, recoveryAction{})
 
-func TestRecovery(t *testing.T) {
+func TestRecovery(t *testing.T) {
 	for name, c := range map[string]struct {
 		delays []time.Duration
 		reset  time.Duration

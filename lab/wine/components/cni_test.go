@@ -11,6 +11,7 @@ import (
 )
 
 // The types that win-overlay decodes its configuration into are there on Windows only.
+// R-085
 func TestNetworkConfigurationIsWhatWinOverlayReads(t *testing.T) {
 	ctx := needsWine(t)
 	files := map[string]string{`C:\tests\payload\cni\cni.exe`: build(ctx, t, "cni", "test", "-c", ".")}

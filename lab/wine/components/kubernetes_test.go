@@ -30,8 +30,8 @@ import (
 func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	ctx := needsWine(t)
 	for service, test := range map[string]struct{ address, until string }{
-		"kubelet":    {"10.2.0.3", "validate service connection"},
-		"kube-proxy": {"10.2.0.4", "failed to list *v1.Node"},
+		"kubelet":    {"10.2.0.3", "validate service connection"},
+		"kube-proxy": {"10.2.0.4", "failed to list *v1.Node"},
 	} {
 		t.Run(service, func(t *testing.T) {
 			built, err := filepath.Abs(filepath.Join(repository, "build/payload-bin", service, service+".exe"))

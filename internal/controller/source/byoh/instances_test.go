@@ -49,7 +49,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("changes are %+v", got)
 		}
 	})
-	t.Run("an added entry adds just that host (R-063)", func(t *testing.T) {
+	t.Run("an added entry adds just that host", func(t *testing.T) {
 		got := changes(one, listed(map[string]string{"10.0.0.1": "username=a", "10.0.0.2": "username=b"}))
 		if len(got) != 1 || got[0].Before != nil || got[0].After.Spec.Address != "10.0.0.2" {
 			t.Errorf("changes are %+v", got)

@@ -309,7 +309,7 @@ func TestMachines(t *testing.T) {
 		s.report(m, machinev1beta1.PhaseFailed, "10.0.0.3")
 		s.awaitInstance("left alone", "win-failed", isUnmanaged(v1alpha1.ReasonMachineFailed))
 	})
-	t.Run("a Machine that is replaced under its name is another host", func(t *testing.T) {
+	t.Run("a Machine that is replaced under its name is another host", func(t *testing.T) {
 		first := s.machine("win-same", machinev1beta1.PhaseRunning, "10.0.0.4", windowsLabels())
 		s.awaitInstance("an instance", "win-same", isNode)
 		s.delete(first)
@@ -334,7 +334,7 @@ func TestMachines(t *testing.T) {
 		s.delete(i)
 		s.awaitInstance("another instance", "win-one", func(again *v1alpha1.WindowsInstance) bool { return again.UID != i.UID })
 	})
-	t.Run("a MachineSet and the policy say how its Machines are upgraded", func(t *testing.T) {
+	t.Run("a MachineSet and the policy say how its Machines are upgraded", func(t *testing.T) { // D-1
 		has := func(strategy v1alpha1.UpgradeStrategy) func(*v1alpha1.WindowsInstance) bool {
 			return func(i *v1alpha1.WindowsInstance) bool { return i.Spec.UpgradeStrategy == strategy }
 		}

@@ -353,7 +353,6 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 	})
 }
 
-//
 func TestAThousandMachinesAreOnePass(t *testing.T) {
 	var machines []*machinev1beta1.Machine
 	var present []v1alpha1.WindowsInstance

@@ -49,7 +49,7 @@ func (b *bench) strategy(name string) v1alpha1.UpgradeStrategy {
 	return instance.Spec.UpgradeStrategy
 }
 
-//
+// R-146, D-1
 func TestUpgradeStrategy(t *testing.T) {
 	annotation := v1alpha1.AnnotationUpgradeStrategy
 	plain, inPlace, replace := machineSet("a"), machineSet("a", annotation, "InPlace"), machineSet("a", annotation, "Replace")

@@ -1,0 +1,42 @@
+package docs_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The guide has each limit of the earlier guides, and says of it what the table of requirements says.
+func TestNoLimitIsLeftOut(t *testing.T) {
+	states := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (L-\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(readText(t, "requirements.md"), -1) {
+		states[row[1]] = row[2]
+	}
+	guide := tableRows(t, section(t, "support.md", "## Limits"), "| | limit of earlier guides | now |")
+	for i, row := range guide {
+		if want := fmt.Sprintf("L-%02d", i+1); row[0] != want {
+			t.Fatalf("docs/support.md has %s in the place of %s", row[0], want)
+		}
+		says := regexp.MustCompile(`^(kept|lifted in part|lifted)\b`).FindString(row[2])
+		if state := states[row[0]]; state == "" || state != says {
+			t.Errorf("%s: docs/support.md says %q, docs/requirements.md %q", row[0], row[2], state)
+		}
+	}
+	if len(guide) != 28 {
+		t.Errorf("docs/support.md has %d limits, want 28", len(guide))
+	}
+}
+
+// R-185
+func TestTheGuideSaysSinceWhichReleaseAPlatformIsThere(t *testing.T) {
+	words := strings.Join(strings.Fields(section(t, "support.md", "### In words")), " ")
+	for _, part := range []string{
+		"AWS and Azure 1.0 (OpenShift 4.6)", "vSphere 2.0 (4.7)", "hosts that you bring 3.1 (4.8)", "Google Cloud 7.0 (4.12)",
+		"installer-provisioned infrastructure", "technology preview",
+	} {
+		if !strings.Contains(words, part) {
+			t.Errorf("docs/support.md does not say: %s", part)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// reasons are how the remark of a row begins that has no test of the product, if it is not a deviation, which has a test of its own.
+var reasons = []string{"text only:", "needs a real Windows host:", "a neighbor does it:", "not built yet:", notProven}
+
+// notProven is for a row whose test is still to come. It goes when the test is there.
+const notProven = "not proven yet:"
+
+// states are what has become of a limit.
+var states = []string{"kept", "lifted", "lifted in part"}
+
+// check applies the rules to all rows.
+func check(rows map[string]row, found map[string][]proof) error {
+	var faults []error
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[id]
+		proven := slices.ContainsFunc(found[id], func(p proof) bool { return !p.inLab() })
+		if id[0] == 'D' {
+			faults = append(faults, r.checkDeviation(proven, rows))
+		} else {
+			faults = append(faults, r.checkProof(proven), r.checkRemark(rows))
+		}
+		if id[0] == 'L' && !slices.Contains(states, r.cells[2]) {
+			faults = append(faults, fmt.Errorf("%s: the state %q is none of %s", id, r.cells[2], strings.Join(states, ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// checkProof reports a row that has neither a test of the product nor the reason why there is none.
+func (r row) checkProof(proven bool) error {
+	switch {
+	case proven && strings.Contains(r.remark(), notProven):
+		return fmt.Errorf("%s has a test now: take away the remark that begins with %q", r.id, notProven)
+	case !proven && r.remark() == "": // what the remark says is looked at elsewhere
+		return fmt.Errorf("%s has neither a test of the product nor a reason", r.id)
+	}
+	return nil
+}
+
+// checkRemark reports a part of the remark that says neither why there is no test nor how the product deviates.
+func (r row) checkRemark(rows map[string]row) error {
+	for _, part := range r.remarks() {
+		deviation, _, _ := strings.Cut(part, ":")
+		_, listed := rows[deviation]
+		switch {
+		case startsWith(part, reasons):
+		case !strings.HasPrefix(deviation, "D-") || !listed:
+			return fmt.Errorf("%s: %q begins with neither a deviation nor one of the reasons %q", r.id, part, reasons)
+		case !slices.Contains(identifier.FindAllString(rows[deviation].cells[1], -1), r.id):
+			return fmt.Errorf("%s: its remark names %s, which says nothing of %s", r.id, deviation, r.id)
+		}
+	}
+	return nil
+}
+
+// checkDeviation reports a deviation that no test pins, and a requirement in its second cell whose remark does not tell of it.
+func (r row) checkDeviation(pinned bool, rows map[string]row) error {
+	if !pinned {
+		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement", r.id)
+	}
+	for _, of := range identifier.FindAllString(r.cells[1], -1) {
+		if !slices.ContainsFunc(rows[of].remarks(), func(part string) bool { return strings.HasPrefix(part, r.id+":") }) {
+			return fmt.Errorf("%s deviates from %s, whose remark does not say so", r.id, of)
+		}
+	}
+	return nil
+}
+
+// remarks are the parts of a row's remark.
+func (r row) remarks() []string {
+	if len(r.cells) == 0 || r.remark() == "" {
+		return nil
+	}
+	return strings.Split(r.remark(), "<br>")
+}
+
+func startsWith(text string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// unknown names every citation of an identifier that has no row.
+func unknown(rows map[string]row, found map[string][]proof) error {
+	var faults []error
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		if _, listed := rows[id]; !listed {
+			faults = append(faults, fmt.Errorf("%s is in no table, and is cited by %s", id, strings.Join(texts(found[id]), ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,54 @@
+package instance
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// unreadable is a ClusterSource whose workers have no configuration that can be read.
+type unreadable struct{}
+
+func (unreadable) Current() (nodespec.Cluster, error) {
+	return nodespec.Cluster{}, &cluster.Error{Object: "MachineConfig rendered-worker-1", Message: "it does not exist."}
+}
+
+// R-100, D-3
+func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
+	t.Run("a host that waits to become a node says what is missing, and is not contacted", func(t *testing.T) {
+		x := newTrial(t, ofMachine())
+		x.Cluster = unreadable{}
+		instance, _ := x.reconcile()
+		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClusterNotRead)
+		if !strings.Contains(condition.Message, "MachineConfig rendered-worker-1") || instance.Status.NextAction == "" {
+			t.Errorf("the message is %q, next is %q", condition.Message, instance.Status.NextAction)
+		}
+		if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterNotRead) {
+			t.Errorf("the events are %q", told)
+		}
+		if x.dials > 0 {
+			t.Errorf("%d connections", x.dials)
+		}
+		x.Cluster = x
+		x.host.switchOff(true)
+		if x.reconcile(); x.dials == 0 {
+			t.Error("the host is not contacted when the configuration is there again")
+		}
+	})
+	t.Run("a node goes on as it is, whatever else has changed", func(t *testing.T) {
+		x := newTrial(t)
+		x.asNode(ofMachine(), x.key.Hash())
+		x.Version, x.Cluster = "2.0.0", unreadable{}
+		node := x.node()
+		instance, _ := x.reconcile()
+		if after := x.node(); x.dials > 0 || after.ResourceVersion != node.ResourceVersion {
+			t.Errorf("%d connections; the Node was %+v and is %+v", x.dials, node.Annotations, after.Annotations)
+		}
+		expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	})
+}
