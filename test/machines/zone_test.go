@@ -47,6 +47,7 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 	t.Run("the nodes of each set are in its zone", func(t *testing.T) {
 		lab{t, l.Rig}.inZones(zones, replicas)
 	})
+	//
 	t.Run("hosts that are given back take no Machine with them", func(t *testing.T) {
 		lab{t, l.Rig}.givesHostsBackBesideMachines()
 	})
@@ -156,19 +157,16 @@ func (l lab) givesHostsBackBesideMachines() {
 		trail.untouched(nodes...)
 	}
 	first, second := l.Hosts()[0], l.Hosts()[1]
-	//
 	l.Run("one entry is taken out", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		address, value := second.Entry()
 		l.must(l.SetInstances(t.Context(), map[string]string{address: value}))
 		unchanged(t, first)
 	})
-	//
 	l.Run("the ConfigMap is deleted", func(t *testing.T) {
 		l.must(l.DeleteInstances(t.Context()))
 		unchanged(t, first, second)
 	})
-	//
 	l.Run("the hosts are listed again", func(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.must(l.ListHosts(t.Context()))
