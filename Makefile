@@ -143,6 +143,7 @@ fresh: ## Check generated files, format and documents.
 	@go run ./hack/requirements -check
 	@go run ./hack/support -check
 	@go run ./hack/verified -check
+	@cd hack/powershell && CGO_ENABLED=0 go run . ../../internal/userdata/testdata/*.ps1
 
 .PHONY: vet
 vet: vet-modules ## Run go vet on all modules.
@@ -156,6 +157,7 @@ vet-modules:
 	@echo "go vet of the other modules"
 	@cd $(CONTROL_PLANE) && CGO_ENABLED=0 go vet ./...
 	@cd hack/bundle/validate && CGO_ENABLED=0 go vet ./...
+	@cd hack/powershell && CGO_ENABLED=0 go vet ./...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) vet-modules ## Run golangci-lint at its pinned version (its first build takes minutes).

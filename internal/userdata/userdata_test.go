@@ -53,11 +53,20 @@ func generate(t testing.TB, platform string) string {
 var platforms = []string{"AWS", "Azure", "GCP", "Nutanix", "VSphere", "None"}
 
 // What a machine is handed is pinned byte by byte. After a wanted change: go test ./internal/userdata -update, and read the difference.
-//
+// hack/powershell parses these files. R-024
 func TestGoldenScripts(t *testing.T) {
+	scripts := map[string]string{}
 	for _, platform := range platforms {
-		t.Run(platform, func(t *testing.T) {
-			got, path := generate(t, platform), filepath.Join("testdata", strings.ToLower(platform)+".ps1")
+		scripts[strings.ToLower(platform)] = generate(t, platform)
+	}
+	long, err := Generate("AWS", longestKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts["aws-longest-key"] = string(long)
+	for name, got := range scripts {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", name+".ps1")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)

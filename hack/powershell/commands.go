@@ -1,0 +1,125 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// cmdlet is what Windows documents of a command.
+type cmdlet struct {
+	// parameters are those that take a value: "Name", or with the values that it takes: "Action=Allow|Block".
+	parameters string
+	// switches take none.
+	switches string
+	// positional is how many values may stand without the name of their parameter.
+	positional int
+	// needs are parameters that must be there.
+	needs []string
+	// ofModule is true for a function of a module, which does not see the script's $ErrorActionPreference.
+	ofModule bool
+}
+
+// use is a command in a script, with the text of its parameters' values, and of those without a name.
+type use struct {
+	at         *node
+	name       string
+	parameters map[string]string
+	positional []string
+}
+
+// uses are all commands of the script that are called by name.
+func (s *script) uses() []use {
+	var list []use
+	for _, n := range s.root.all("command") {
+		name := n.child("command_name")
+		if name == nil {
+			continue // & $block
+		}
+		u := use{at: n, name: s.of(name), parameters: map[string]string{}}
+		var open string
+		if elements := n.child("command_elements"); elements != nil {
+			for _, e := range elements.children {
+				switch {
+				case e.kind == "command_parameter":
+					open = strings.TrimPrefix(s.of(e), "-")
+					u.parameters[open] = ""
+				case e.kind == "command_argument_sep" || e.kind == "redirection":
+				case open != "" && !s.isSwitch(u.name, open):
+					u.parameters[open], open = s.of(e), ""
+				default:
+					u.positional, open = append(u.positional, s.of(e)), ""
+				}
+			}
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+// command is what is known of a command: Windows' own, or a function of the script.
+func (s *script) command(name string) (cmdlet, bool) {
+	for known, c := range cmdlets {
+		if strings.EqualFold(known, name) {
+			return c, known == name // in the documentation's spelling
+		}
+	}
+	for _, function := range s.root.all("function_statement") {
+		if strings.EqualFold(s.of(function.child("function_name")), name) {
+			var parameters []string
+			for _, parameter := range function.all("script_parameter") {
+				parameters = append(parameters, strings.TrimPrefix(s.of(parameter.child("variable")), "$"))
+			}
+			return cmdlet{parameters: strings.Join(parameters, " "), positional: len(parameters)}, true
+		}
+	}
+	return cmdlet{}, false
+}
+
+func (s *script) isSwitch(command, parameter string) bool {
+	c, _ := s.command(command)
+	return slices.ContainsFunc(strings.Fields(c.switches+" "+commonSwitches), func(name string) bool { return strings.EqualFold(name, parameter) })
+}
+
+// checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a parameter's name; here it is
+// to be written in full.
+func (s *script) checkCommands() {
+	for _, u := range s.uses() {
+		c, known := s.command(u.name)
+		if !known {
+			s.fault(u.at, "there is no command %s in the table of commands", u.name)
+			continue
+		}
+		for name, value := range u.parameters {
+			s.checkParameter(u, c, name, value)
+		}
+		if len(u.positional) > c.positional {
+			s.fault(u.at, "%s takes %d values without a parameter's name, not %q", u.name, c.positional, u.positional)
+		}
+		for _, name := range c.needs {
+			if _, there := u.parameters[name]; !there {
+				s.fault(u.at, "%s needs the parameter -%s", u.name, name)
+			}
+		}
+	}
+}
+
+func (s *script) checkParameter(u use, c cmdlet, name, value string) {
+	if slices.Contains(strings.Fields(c.switches+" "+commonSwitches), name) {
+		return
+	}
+	for _, parameter := range strings.Fields(c.parameters + " " + commonParameters) {
+		known, values, closed := strings.Cut(parameter, "=")
+		if known != name {
+			continue
+		}
+		literal := strings.Trim(value, `'"`)
+		switch {
+		case value == "":
+			s.fault(u.at, "%s -%s needs a value", u.name, name)
+		case closed && !strings.HasPrefix(value, "$") && !slices.Contains(strings.Split(values, "|"), literal):
+			s.fault(u.at, "%s -%s takes %s, not %s", u.name, name, strings.ReplaceAll(values, "|", ", "), value)
+		}
+		return
+	}
+	s.fault(u.at, "%s has no parameter -%s", u.name, name)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// automatic are the variables that PowerShell itself has.
+var automatic = strings.Fields("_ args ConfirmPreference Error ErrorActionPreference false HOME Host input LASTEXITCODE Matches MyInvocation null " +
+	"ProgressPreference PSBoundParameters PSCmdlet PSCommandPath PSHOME PSItem PSScriptRoot PSVersionTable PWD this true VerbosePreference WarningPreference")
+
+// environment are the variables of the machine's environment that scripts may read.
+var environment = strings.Fields("COMPUTERNAME ProgramData ProgramFiles SystemDrive SystemRoot TEMP")
+
+// checkVariables finds variables that nothing has set: PowerShell takes them for empty, and says nothing. It does not follow scopes.
+func (s *script) checkVariables() {
+	set := slices.Clone(automatic)
+	for _, n := range s.root.all("left_assignment_expression", "script_parameter") {
+		if v := n.all("variable"); len(v) > 0 {
+			set = append(set, variableName(s.of(v[0])))
+		}
+	}
+	for _, n := range s.root.all("foreach_statement") {
+		set = append(set, variableName(s.of(n.child("variable"))))
+	}
+	for _, n := range s.root.all("variable") {
+		name := variableName(s.of(n))
+		known := set
+		if rest, ok := strings.CutPrefix(name, "env:"); ok {
+			name, known = rest, environment
+		}
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			s.fault(n, "nothing sets the variable %s", s.of(n))
+		}
+	}
+}
+
+// variableName is the name in $name, ${name} and @name.
+func variableName(text string) string {
+	return strings.Trim(strings.TrimLeft(text, "$@"), "{}")
+}
+
+// types are those of .NET Framework 4 that scripts may name, with what may be used of them: static members, and those of their objects.
+var types = map[string]string{
+	"byte[]": "", "int": "", "scriptblock": "", "string": "",
+	"Collections.Generic.List[string]":            "Add Count",
+	"Convert":                                     "ToBase64String",
+	"DateTime":                                    "UtcNow ToString",
+	"Diagnostics.Stopwatch":                       "StartNew Elapsed TotalMinutes",
+	"Globalization.CultureInfo":                   "InvariantCulture",
+	"IO.File":                                     "ReadAllText AppendAllText SetAccessControl",
+	"Security.AccessControl.FileSecurity":         "SetOwner SetAccessRuleProtection AddAccessRule",
+	"Security.AccessControl.FileSystemAccessRule": "",
+	"Security.Cryptography.RandomNumberGenerator": "Create GetBytes",
+	"Security.Principal.SecurityIdentifier":       "",
+	"Security.Principal.WindowsIdentity":          "GetCurrent Name",
+	"StringComparison":                            "Ordinal",
+	"System.Management.Automation.ErrorRecord":    "Exception Message",
+	"System.String":                               "EndsWith StartsWith Trim",
+	"Microsoft.PowerShell.Commands.LocalUser":     "Enabled",
+}
+
+// checkTypes compares the names of types, and of what is used of them, with the table. What type an object has is not followed: of an object
+// everything may be used that some type has.
+func (s *script) checkTypes() {
+	var members []string
+	for _, of := range types {
+		members = append(members, strings.Fields(of)...)
+	}
+	for _, n := range s.root.all("type_literal") {
+		if name := literalType(s.of(n)); !hasType(name) {
+			s.fault(n, "there is no type %s in the table of types", name)
+		}
+	}
+	for _, u := range s.uses() {
+		if u.name == "New-Object" && len(u.positional) > 0 && !hasType(strings.Trim(u.positional[0], "'")) {
+			s.fault(u.at, "there is no type %s in the table of types", u.positional[0])
+		}
+	}
+	for _, n := range s.root.all("invokation_expression", "member_access") {
+		name := n.child("member_name")
+		if name == nil {
+			continue
+		}
+		known := members
+		if owner := n.child("type_literal"); owner != nil {
+			known = strings.Fields(types[literalType(s.of(owner))])
+		}
+		if !slices.Contains(known, s.of(name)) {
+			s.fault(n, "%s has no %s in the table of types", firstLine(s.of(n.children[0])), s.of(name))
+		}
+	}
+}
+
+// literalType is the name in [name].
+func literalType(text string) string { return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]") }
+
+func hasType(name string) bool { _, ok := types[name]; return ok }
