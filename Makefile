@@ -129,6 +129,16 @@ test-rest: build $(GOTESTSUM) ## Run what `make test` leaves out: all end-to-end
 test-times: ## Show where the time of the last test runs went: the slowest packages and tests, and what was compiled for them.
 	@go run ./hack/testtimes
 
+# Rows of hack/defects/table to be seeded, say DEFECTS='R-095|claim'; all of them, if none is named.
+DEFECTS :=
+
+.PHONY: test-long
+test-long: defects ## Run what takes too long for continuous integration: seeded defects.
+
+.PHONY: defects
+defects: build ## Seed small defects, one at a time, and demand that a named test fails for each. DEFECTS=regexp
+	@CGO_ENABLED=0 go run ./hack/defects -run "$(DEFECTS)"
+
 .PHONY: verify
 verify: check lint vulncheck ## Check all that needs no test run: generated files, format, vet, documents, lint, known vulnerabilities.
 

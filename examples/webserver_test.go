@@ -1,0 +1,97 @@
+package examples_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// webServerCommand is the command of the guides' web server, letter by letter.
+func webServerCommand(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/win-webserver-command.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"powershell.exe", "-command", string(text[:len(text)-1])}
+}
+
+// decode reads an example into its type, which must know all its fields.
+func decode[T any](t *testing.T, object *unstructured.Unstructured) T {
+	t.Helper()
+	var typed T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true); err != nil {
+		t.Fatal(err)
+	}
+	return typed
+}
+
+//
+func TestTheWebServerIsTheGuides(t *testing.T) {
+	want := appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: "win-webserver", Labels: map[string]string{"app": "win-webserver"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "win-webserver"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Name: "win-webserver", Labels: map[string]string{"app": "win-webserver"}},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{
+						Name: "windowswebserver", Image: "mcr.microsoft.com/windows/servercore:ltsc2019", ImagePullPolicy: "IfNotPresent",
+						Command: webServerCommand(t),
+						SecurityContext: &corev1.SecurityContext{
+							RunAsNonRoot:   ptr.To(false),
+							WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: ptr.To("ContainerAdministrator")},
+						},
+					}},
+					OS: &corev1.PodOS{Name: "windows"}, RuntimeClassName: ptr.To("windows2019"),
+				},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, decode[appsv1.Deployment](t, read(t, "win-webserver.yaml"))); diff != "" {
+		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
+	}
+}
+
+//
+func TestTheWebServerOfTheOlderGuidesRunsTheSame(t *testing.T) {
+	deployment := decode[appsv1.Deployment](t, read(t, "win-webserver-tolerations.yaml"))
+	spec := deployment.Spec.Template.Spec
+	if diff := cmp.Diff(webServerCommand(t), spec.Containers[0].Command); diff != "" {
+		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
+	}
+	if user := spec.Containers[0].SecurityContext.WindowsOptions.RunAsUserName; ptr.Deref(user, "") != "ContainerAdministrator" || ptr.Deref(deployment.Spec.Replicas, 0) != 1 {
+		t.Errorf("%d run as %v", ptr.Deref(deployment.Spec.Replicas, 0), user)
+	}
+	if diff := cmp.Diff([]corev1.Toleration{{Key: "os", Value: "Windows", Effect: "NoSchedule"}}, spec.Tolerations); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"kubernetes.io/os": "windows"}, spec.NodeSelector); diff != "" {
+		t.Error(diff)
+	}
+}
+
+//
+func TestTheServiceIsALoadBalancer(t *testing.T) {
+	want := corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: "win-webserver", Labels: map[string]string{"app": "win-webserver"}},
+		Spec: corev1.ServiceSpec{
+			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}},
+			Selector: map[string]string{"app": "win-webserver"}, Type: "LoadBalancer",
+		},
+	}
+	if diff := cmp.Diff(want, decode[corev1.Service](t, read(t, "win-webserver-service.yaml"))); diff != "" {
+		t.Errorf("the guides have (-), and the example (+):\n%s", diff)
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"sigs.k8s.io/yaml"
+)
+
+// shippedCSV is the ClusterServiceVersion in the repository, which OLM and the console read.
+func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "deploy", "olm", "bundle", "manifests", "windows-machine-config-operator.clusterserviceversion.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	csv := &v1alpha1.ClusterServiceVersion{}
+	if err := yaml.UnmarshalStrict(data, csv); err != nil {
+		t.Fatal(err)
+	}
+	return csv
+}
+
+// What the console shows and OLM goes by, in the words of the guides. The description in the repository is looked at as well as a fresh one.
+func TestTheDescriptionOfTheRelease(t *testing.T) {
+	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)), "in the repository": shippedCSV(t)} {
+		t.Run(where, func(t *testing.T) {
+			//
+			t.Run("the operator serves its own namespace alone", func(t *testing.T) {
+				want := []v1alpha1.InstallMode{
+					{Type: "OwnNamespace", Supported: true}, {Type: "SingleNamespace"}, {Type: "MultiNamespace"}, {Type: "AllNamespaces"},
+				}
+				if diff := cmp.Diff(want, csv.Spec.InstallModes); diff != "" {
+					t.Error(diff)
+				}
+			})
+			//
+			t.Run("the console suggests the namespace, and to monitor it", func(t *testing.T) {
+				for name, want := range map[string]string{
+					"operatorframework.io/suggested-namespace": "openshift-windows-machine-config-operator",
+					"operatorframework.io/cluster-monitoring":  "true",
+				} {
+					if got := csv.Annotations[name]; got != want {
+						t.Errorf("%s is %q", name, got)
+					}
+				}
+			})
+			//
+			t.Run("the columns of oc get csv", func(t *testing.T) {
+				version := makefileVersion(t)
+				if csv.Name != "windows-machine-config-operator.v"+version || csv.Spec.Version.String() != version {
+					t.Errorf("%s is of version %s", csv.Name, csv.Spec.Version)
+				}
+				if csv.Spec.DisplayName != "Windows Machine Config Operator" {
+					t.Errorf("it is called %q", csv.Spec.DisplayName)
+				}
+			})
+			//
+			t.Run("the console finds it by each word of its name", func(t *testing.T) {
+				for _, word := range []string{"windows", "machine", "config", "operator"} {
+					if !slices.Contains(csv.Spec.Keywords, word) || !strings.Contains(strings.ToLower(csv.Spec.DisplayName), word) {
+						t.Errorf("%q is not among %q, or not in %q", word, csv.Spec.Keywords, csv.Spec.DisplayName)
+					}
+				}
+			})
+		})
+	}
+}
+
+//
+func TestAReleaseSaysWhichOneItReplaces(t *testing.T) {
+	s := read(t)
+	s.releases = releases{[]release{{Version: "12.0.0"}}}
+	if first := csvOf(t, s); first.Spec.Replaces != "" || first.Name != "windows-machine-config-operator.v12.0.0" {
+		t.Errorf("the first one is %s and replaces %q", first.Name, first.Spec.Replaces)
+	}
+	s.releases = releases{[]release{{Version: "12.0.0"}, {Version: "12.0.1"}}}
+	second := csvOf(t, s)
+	if second.Spec.Replaces != "windows-machine-config-operator.v12.0.0" || second.Name != "windows-machine-config-operator.v12.0.1" || second.Spec.Version.String() != "12.0.1" {
+		t.Errorf("the second one is %s of version %s and replaces %q", second.Name, second.Spec.Version, second.Spec.Replaces)
+	}
+}

@@ -1,0 +1,108 @@
+// Command defects seeds small defects, one at a time, and demands that a named test fails for each. `make defects` runs it:
+//
+//	go run ./hack/defects                    # all of them
+//	go run ./hack/defects -run 'R-095|claim' # those whose row matches
+//	go run ./hack/defects -list
+//
+// A test that still passes proves less than it says: the defect has SURVIVED, and a test is missing. The rows are in the folder table; its
+// first file says how to add one.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+)
+
+var errNotAllCaught = errors.New("not every defect was caught")
+
+func main() {
+	root := flag.String("root", ".", "`directory` of the repository")
+	pattern := flag.String("run", "", "seed only defects whose row matches the `regexp`: its sentence, what it breaks, file or tests")
+	list := flag.Bool("list", false, "list the defects and seed none")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, *root, *pattern, *list); err != nil {
+		fmt.Fprintln(os.Stderr, "defects:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, root, pattern string, list bool) error {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	chosen, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	table, err := readTable(filepath.Join(root, "hack", "defects", "table"))
+	if err != nil {
+		return err
+	}
+	rows := table.matching(chosen)
+	if len(rows) == 0 {
+		return fmt.Errorf("no row matches %q", pattern)
+	}
+	if list {
+		for _, r := range rows {
+			fmt.Fprintf(out, "%s: %s (%s)\n", r.File, r.Defect, r.Breaks)
+		}
+		return nil
+	}
+	begin := time.Now()
+	counts := seedAll(ctx, out, newSeeder(root), rows)
+	fmt.Fprintf(out, "%d defects: %d caught, %d survived, %d rows broken, in %s\n",
+		len(rows), counts[caught], counts[survived], counts[broken], time.Since(begin).Round(time.Second))
+	if counts[caught] != len(rows) {
+		return errNotAllCaught
+	}
+	return ctx.Err()
+}
+
+// atOnce is how many defects are seeded at a time. A test mostly waits for the linker, which knows two processors.
+const atOnce = 2
+
+// seedAll first runs all tests that the rows name without a defect, and then seeds the defects.
+func seedAll(ctx context.Context, out io.Writer, s *seeder, rows []row) map[verdict]int {
+	baseline := map[string]testRun{}
+	for name, tests := range testsByPackage(rows) {
+		baseline[name] = s.test(ctx, s.root, name, tests, "")
+	}
+	counts := map[verdict]int{}
+	var mutex sync.Mutex
+	var group sync.WaitGroup
+	turns := make(chan row)
+	for range atOnce {
+		group.Go(func() {
+			for r := range turns {
+				begin := time.Now()
+				verdict, why := s.seed(ctx, r, baseline[r.Package])
+				mutex.Lock()
+				counts[verdict]++
+				fmt.Fprintf(out, "%-8s %s (%s)%s, %.1fs\n", verdict, r.Defect, r.Breaks, why, time.Since(begin).Seconds())
+				mutex.Unlock()
+			}
+		})
+	}
+	for _, r := range rows {
+		if ctx.Err() != nil {
+			break
+		}
+		turns <- r
+	}
+	close(turns)
+	group.Wait()
+	return counts
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// seeder applies defects, each to a copy of the tree. For a Go file the copy is an overlay, which the compiler takes in the file's place. Other
+// files are read while tests run, so that they need a real copy.
+type seeder struct {
+	root string
+	// tree is where the real copies are made, one after the other: Go's cache knows packages by their path.
+	tree string
+	mine sync.Mutex
+}
+
+func newSeeder(root string) *seeder {
+	return &seeder{root: root, tree: filepath.Join(root, "build", "defects")}
+}
+
+// seed applies a defect, runs the tests that must fail, and says what came of it. why is for the line that is printed.
+func (s *seeder) seed(ctx context.Context, r row, baseline testRun) (v verdict, why string) {
+	if problem := baseline.mustPass(r.Fails); problem != "" {
+		return broken, ": without the defect, " + problem
+	}
+	content, err := r.defective(s.root)
+	if err != nil {
+		return broken, ": " + err.Error()
+	}
+	apply := s.overlaid
+	if !strings.HasSuffix(r.File, ".go") {
+		apply = s.copied
+	}
+	result, err := apply(ctx, r, content)
+	if err != nil {
+		return broken, ": " + err.Error()
+	}
+	return result.judge(r.Fails)
+}
+
+// overlaid runs the tests with the defect in an overlay.
+func (s *seeder) overlaid(ctx context.Context, r row, content []byte) (result testRun, err error) {
+	folder, err := os.MkdirTemp("", "defect")
+	if err != nil {
+		return testRun{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	file, overlay := filepath.Join(folder, filepath.Base(r.File)), filepath.Join(folder, "overlay.json")
+	mapping, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(s.root, filepath.FromSlash(r.File)): file}})
+	if err != nil {
+		return testRun{}, err
+	}
+	if err := errors.Join(os.WriteFile(file, content, 0o600), os.WriteFile(overlay, mapping, 0o600)); err != nil {
+		return testRun{}, err
+	}
+	return s.test(ctx, s.root, r.Package, r.Fails, overlay), nil
+}
+
+// copied runs the tests in a copy of the tree that has the defect.
+func (s *seeder) copied(ctx context.Context, r row, content []byte) (result testRun, err error) {
+	s.mine.Lock()
+	defer s.mine.Unlock()
+	defer func() { err = errors.Join(err, os.RemoveAll(s.tree)) }()
+	if err := errors.Join(os.RemoveAll(s.tree), copyTree(s.root, s.tree)); err != nil {
+		return testRun{}, err
+	}
+	if err := os.WriteFile(filepath.Join(s.tree, filepath.FromSlash(r.File)), content, 0o600); err != nil {
+		return testRun{}, err
+	}
+	return s.test(ctx, s.tree, r.Package, r.Fails, ""), nil
+}
+
+// copyTree copies a checkout. What was built is not copied, but found at the same place.
+func copyTree(from, to string) error {
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		switch {
+		case entry.IsDir() && (relative == "build" || relative == ".git"):
+			return fs.SkipDir
+		case relative == ".git": // of a worktree
+			return nil
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o750)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		return copyFile(path, target)
+	})
+	return errors.Join(err, os.Symlink(filepath.Join(from, "build"), filepath.Join(to, "build")))
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(from) //nolint:gosec // a file of this repository
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, info.Mode().Perm())
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// verdict is what came of a defect.
+type verdict string
+
+const (
+	caught   verdict = "caught"
+	survived verdict = "SURVIVED"
+	// broken rows say nothing about the tests: the row is what has to be mended.
+	broken verdict = "BROKEN"
+)
+
+// testRun is what `go test` said of a package.
+type testRun struct {
+	// results are "pass", "fail" or "skip", by test.
+	results map[string]string
+	// trouble is why tests ended otherwise than by their assertions; empty when there was nothing of that kind.
+	trouble string
+}
+
+// testLimit is for one package.
+const testLimit = 10 * time.Minute
+
+// quickBuild are flags for programs that run once, for a moment: most of a row's time is that of compiler and linker.
+var quickBuild = []string{"-vet=off", "-gcflags=-N -l", "-ldflags=-s -w"}
+
+// test runs some tests of a package in a directory, with an overlay unless that is empty.
+func (s *seeder) test(ctx context.Context, directory, name string, tests []string, overlay string) testRun {
+	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)}, quickBuild...)
+	if overlay != "" {
+		arguments = append(arguments, "-overlay", overlay)
+	}
+	arguments = append(arguments, "./"+name)
+	if usesRapid(filepath.Join(directory, filepath.FromSlash(name))) {
+		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried for ever after
+	}
+	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // packages and tests of this repository
+	command.Dir = directory
+	command.Env = append(os.Environ(), "PWD="+directory)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	result := readEvents(stdout.Bytes())
+	if result.trouble == "" && len(result.results) == 0 && err != nil {
+		result.trouble = fmt.Sprintf("%v: %s", err, firstLine(stderr.String()))
+	}
+	return result
+}
+
+// runPattern makes the pattern for -run that is for these tests and no others.
+func runPattern(tests []string) string {
+	var patterns []string
+	for _, test := range tests {
+		var parts []string
+		for part := range strings.SplitSeq(testName(test), "/") {
+			parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+		}
+		patterns = append(patterns, strings.Join(parts, "/"))
+	}
+	return strings.Join(patterns, "|")
+}
+
+// testName is how the package testing writes the name of a test: a table names subtests by sentences.
+func testName(test string) string { return strings.ReplaceAll(test, " ", "_") }
+
+func usesRapid(folder string) bool {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	return err == nil && slices.ContainsFunc(files, func(file string) bool {
+		data, err := os.ReadFile(file) //nolint:gosec // a file of this repository
+		return err == nil && bytes.Contains(data, []byte(`"pgregory.net/rapid"`))
+	})
+}
+
+// event is one line of `go test -json`. Source: `go doc test2json`, and `go help buildjson`.
+type event struct {
+	Action, Test, Output, FailedBuild string
+}
+
+// panics are how the runtime begins to say why it ends a program.
+var panics = regexp.MustCompile(`^(panic|fatal error): `)
+
+func readEvents(output []byte) testRun {
+	run := testRun{results: map[string]string{}}
+	var build string
+	for line := range bytes.Lines(output) {
+		var e event
+		if json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		switch {
+		case e.Action == "build-output" && build == "" && !strings.HasPrefix(e.Output, "#"):
+			build = firstLine(e.Output)
+		case e.FailedBuild != "":
+			run.trouble = "it does not compile: " + build
+		case e.Action == "output" && run.trouble == "" && panics.MatchString(e.Output):
+			run.trouble = "it ends by a " + firstLine(e.Output)
+		case e.Test != "" && slices.Contains([]string{"pass", "fail", "skip"}, e.Action):
+			run.results[e.Test] = e.Action
+		}
+	}
+	return run
+}
+
+// mustPass says what is wrong with a run in which the tests are to pass; empty when they did.
+func (t testRun) mustPass(tests []string) string {
+	if t.trouble != "" {
+		return t.trouble
+	}
+	for _, test := range tests {
+		if result := t.results[testName(test)]; result != "pass" {
+			return test + said(result)
+		}
+	}
+	return ""
+}
+
+// judge wants each of the tests to have failed by its own assertion.
+func (t testRun) judge(tests []string) (v verdict, why string) {
+	if t.trouble != "" {
+		return broken, ": " + t.trouble
+	}
+	for _, test := range tests {
+		switch result := t.results[testName(test)]; result {
+		case "fail":
+		case "pass":
+			return survived, ": " + test + said(result)
+		default:
+			return broken, ": " + test + said(result)
+		}
+	}
+	return caught, ""
+}
+
+func said(result string) string {
+	switch result {
+	case "pass":
+		return " passes"
+	case "fail":
+		return " fails"
+	case "skip":
+		return " is skipped"
+	}
+	return " was not run: there is no such test"
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

@@ -1,0 +1,67 @@
+package instance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// R-095
+func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
+	const before, after = "boot-1", "boot-2"
+	for sentence, test := range map[string]struct {
+		boot  string
+		since time.Duration
+		reboots,
+		waits bool
+		event string
+	}{
+		"a host that still answers from before its restart is waited for":        {boot: before, since: 5 * time.Second, reboots: true, waits: true},
+		"a moment before the limit it is waited for still":                       {boot: before, since: restartLimit - time.Second, reboots: true, waits: true},
+		"at the limit it has not restarted after all, and is asked again":        {boot: before, since: restartLimit, reboots: true},
+		"a host that is back is gone on with at once":                            {boot: after, since: 5 * time.Second, reboots: true, event: "HostRestarted"},
+		"a host that is back late is gone on with":                               {boot: after, since: time.Hour, reboots: true, event: "HostRestarted"},
+		"a host that nobody restarts is not waited for, whatever its boot id":    {boot: before, since: time.Second},
+		"and one that has restarted by itself is not said to be restarted by us": {boot: after, since: time.Second},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			instance := ofMachine()
+			instance.Status.Host = &v1alpha1.HostStatus{BootID: before}
+			reason := v1alpha1.ReasonInProgress
+			if test.reboots {
+				reason = v1alpha1.ReasonRebooting
+			}
+			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+				Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(noon.Add(-test.since)),
+			})
+			x := newTrial(t, instance)
+			s := x.newScope(instance)
+			s.session.agent, s.session.facts = `C:\k\wicd\wicd.exe`, &plan.Facts{}
+
+			o := s.awaitRestart(&plan.Facts{System: host.SystemInfo{BootID: test.boot}})
+			condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionPrepared)
+			if (o != nil) != test.waits {
+				t.Fatalf("in the way is %+v", o)
+			}
+			if test.waits && (!o.waiting || o.after == 0 || o.reason != v1alpha1.ReasonRebooting || condition.Reason != v1alpha1.ReasonRebooting) {
+				t.Errorf("it waits by %+v, and the condition is %+v", o, condition)
+			}
+			if test.waits && (s.session.agent != "" || s.session.facts != nil) {
+				t.Error("what the host has told before it goes down is believed after it has come up")
+			}
+			if test.reboots && !test.waits && condition.Reason != v1alpha1.ReasonNotYet {
+				t.Errorf("the wait is over, and the condition is %+v", condition)
+			}
+			if told := strings.Join(x.told(), "\n"); (told != "") != (test.event != "") || !strings.Contains(told, test.event) {
+				t.Errorf("the events are %q", told)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package policy
+
+import (
+	"crypto/x509"
+	"net"
+	"slices"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// servingRequest is one of win-a that is approved.
+func servingRequest(t *testing.T, change func(*x509.CertificateRequest)) csr {
+	t.Helper()
+	return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {
+		withNames(r)
+		if change != nil {
+			change(r)
+		}
+	}))
+}
+
+func TestACertificateLastsForAYearAtMost(t *testing.T) {
+	const year = 365 * 24 * 3600
+	for seconds, outcome := range map[int32]Outcome{599: Refuse, 600: Approve, year: Approve, year + 1: Refuse} {
+		request := servingRequest(t, nil)
+		request.Spec.ExpirationSeconds = new(seconds)
+		check := ""
+		if outcome == Refuse {
+			check = "Lifetime"
+		}
+		expectOutcome(t, ApproveServingRequest(request, knownNodes), outcome, check)
+	}
+}
+
+func TestWhileTheClusterCannotBeReadAHostsOwnWordForItsAddressIsNotEnough(t *testing.T) {
+	known := knownNodes
+	known.Cluster = nil
+	expectOutcome(t, ApproveServingRequest(servingRequest(t, nil), known), Approve, "")
+	told := servingRequest(t, func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 8)} })
+	expectOutcome(t, ApproveServingRequest(told, known), Refuse, "NotTheClusters")
+}
+
+func TestOfTwoInstancesOfOneNodeNameNeitherGetsACertificate(t *testing.T) {
+	known := knownNodes
+	known.Nodes = append(slices.Clone(known.Nodes), KnownNode{Name: "win-a", Registered: true})
+	expectOutcome(t, ApproveServingRequest(servingRequest(t, nil), known), Refuse, "OneInstance")
+}
+
+func TestARequestForANameThatNoNodeHasIsRefusedAndNotDenied(t *testing.T) {
+	known := knownNodes
+	known.Nodes = append(slices.Clone(known.Nodes), KnownNode{Name: "win-z", Given: named("win-z")})
+	request := servingRequest(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:win-z" })
+	expectOutcome(t, ApproveServingRequest(request, known), Refuse, "CommonName")
+}
+
+func TestANameIsAnothersInWhateverFormThatOneHasIt(t *testing.T) {
+	known := knownNodes
+	known.Nodes = append(slices.Clone(known.Nodes), KnownNode{Name: "master-1", Foreign: true, Given: named("WIN-A.Example.COM.")})
+	request := servingRequest(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"win-a.example.com"} })
+	expectOutcome(t, ApproveServingRequest(request, known), Refuse, "NobodyElses")
+}
+
+func TestAMachineThatHasFailedIsLeftToWhoeverRepairsIt(t *testing.T) {
+	fleet := fleetOf("a")
+	fleet.Machines[0].Phase = "Failed"
+	if got := NextReplacements(fleet, newVersion, rotated()); len(got.Candidates)+len(got.Waiting)+len(got.Left) > 0 {
+		t.Errorf("got %+v", got)
+	}
+}
