@@ -115,24 +115,6 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	//
-	t.Run("it suggests its namespace, and cluster monitoring there", func(t *testing.T) {
-		for annotation, want := range map[string]string{
-			"operatorframework.io/suggested-namespace": "openshift-windows-machine-config-operator",
-			"operatorframework.io/cluster-monitoring":  "true",
-		} {
-			if got := csv.Annotations[annotation]; got != want {
-				t.Errorf("%s is %q, want %q", annotation, got, want)
-			}
-		}
-	})
-	// D-6
-	t.Run("it has the names that a list and a search show", func(t *testing.T) {
-		version := makefileVersion(t)
-		if csv.Name != "windows-machine-config-operator.v"+version || csv.Spec.Version.String() != version || csv.Spec.DisplayName != "Windows Machine Config Operator" {
-			t.Errorf("%s is %q, %s", csv.Name, csv.Spec.DisplayName, csv.Spec.Version)
-		}
-	})
 	t.Run("each definition is owned", func(t *testing.T) {
 		var owned []string
 		for _, definition := range csv.Spec.CustomResourceDefinitions.Owned {
@@ -140,14 +122,6 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		}
 		if want := slices.Sorted(maps.Keys(s.definitions)); !slices.Equal(owned, want) || len(owned) != 3 {
 			t.Errorf("owned %v, deploy/ has %v", owned, want)
-		}
-	})
-	// R-008, D-5, L-27
-	t.Run("only into the operator's own namespace", func(t *testing.T) {
-		for _, mode := range csv.Spec.InstallModes {
-			if mode.Supported != (mode.Type == v1alpha1.InstallModeTypeOwnNamespace) {
-				t.Errorf("%+v", mode)
-			}
 		}
 	})
 	t.Run("nothing but CSV, definitions, the metrics' Service and the rights of the nodes' programs: no finalizer, no webhook", func(t *testing.T) {
@@ -305,7 +279,7 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 	return objects
 }
 
-// D-6
+//
 func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 	objects := catalogObjects(t, read(t))
 	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]

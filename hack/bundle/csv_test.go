@@ -30,7 +30,7 @@ func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 func TestTheDescriptionOfTheRelease(t *testing.T) {
 	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)), "in the repository": shippedCSV(t)} {
 		t.Run(where, func(t *testing.T) {
-			//
+			// R-008, D-5, L-27
 			t.Run("the operator serves its own namespace alone", func(t *testing.T) {
 				want := []v1alpha1.InstallMode{
 					{Type: "OwnNamespace", Supported: true}, {Type: "SingleNamespace"}, {Type: "MultiNamespace"}, {Type: "AllNamespaces"},
@@ -50,7 +50,7 @@ func TestTheDescriptionOfTheRelease(t *testing.T) {
 					}
 				}
 			})
-			//
+			// R-010, D-6
 			t.Run("the columns of oc get csv", func(t *testing.T) {
 				version := makefileVersion(t)
 				if csv.Name != "windows-machine-config-operator.v"+version || csv.Spec.Version.String() != version {
