@@ -73,7 +73,7 @@ func expiredPair(t *testing.T, name string) []byte {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})...)
 }
 
-func TestANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
+func TestStoryANodeThatLostItsCertificateGetsAnotherOverSSH(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose  func(t *testing.T, h *rig.Host)
 		words string

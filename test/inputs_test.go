@@ -104,7 +104,7 @@ func TestTheOperatorWaitsForAPrivateKeyAndSurvivesABadOne(t *testing.T) {
 }
 
 //
-func TestAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
+func TestStoryAMalformedEntryIsReportedAndHoldsUpNobody(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	run(t, r)
 	entries := r.Entries()

@@ -26,7 +26,7 @@ func keyOf(namespace, name string) types.NamespacedName {
 }
 
 //
-func TestTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
+func TestStoryTheTwoHostsOfTheGuideBecomeNodes(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
 	run(t, r)
 	list(t, r)

@@ -46,7 +46,7 @@ func nothingLeft(t *testing.T, r *rig.Rig, name string) {
 }
 
 //
-func TestARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
+func TestStoryARemovedEntryGivesTheHostBackAsItWas(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
 	machine := r.Host("instance-1").Machine()
 	before := machine.Snapshot()

@@ -14,7 +14,7 @@ import (
 )
 
 //
-func TestPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
+func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	mend := r.Host("instance-1").Machine().ServiceFailsToStart("kube-proxy", 1)
 	pod := windowsPod("default")

@@ -15,7 +15,7 @@ import (
 )
 
 //
-func TestAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
+func TestStoryAHostOfTheTimeBeforeWICDBecomesANodeByItself(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: []rig.HostOptions{{
 		Name: "instance-1", Features: map[string]host.FeatureState{"Containers": host.FeatureEnabled},
 	}, {Name: "instance-2"}}})

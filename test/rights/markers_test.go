@@ -78,7 +78,7 @@ func markersOf(markers []marker, right audit.Right) string {
 	return strings.Join(at, ", ")
 }
 
-func TestEachRightHasAMarkerThatAsksForIt(t *testing.T) {
+func TestStoryEachRightHasAMarkerThatAsksForIt(t *testing.T) {
 	markers := readMarkers(t)
 	for _, right := range shipped(t, "ns") {
 		if at := markersOf(markers, right); strings.HasPrefix(at, "no marker") {

@@ -20,7 +20,7 @@ import (
 )
 
 //
-func TestAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
+func TestStoryAHostThatClaimsTheNameOfAnotherGetsNothingSigned(t *testing.T) {
 	l := installed(t, rig.Options{LinuxNodes: 1, Hosts: []rig.HostOptions{
 		{Name: "honest"}, {Name: "master-0"}, {Name: "linux-worker"}, {Name: "winworker-x2k4f"}, {Name: "winworker-b8d7n"}, {Name: "impostor"},
 	}})

@@ -55,7 +55,7 @@ func onlyAdministrators(t *testing.T, h *rig.Host, path string) {
 }
 
 // L-01
-func TestTheProxy(t *testing.T) {
+func TestStoryTheProxy(t *testing.T) {
 	l := shared(t)
 	l.follows(setting{
 		set: func(ctx context.Context) error {

@@ -49,7 +49,7 @@ func TestABudgetThatAllowsNothing(t *testing.T) {
 
 // Pods of every kind leave a node as kubectl drain has them, and come back.
 //
-func TestPodsLeaveANodeInTheirOwnTime(t *testing.T) {
+func TestStoryPodsLeaveANodeInTheirOwnTime(t *testing.T) {
 	l := start(t, withoutMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
 	o := l.operate(initial)
 	l.must(l.ListHosts(t.Context()))
