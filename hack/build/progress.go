@@ -76,7 +76,7 @@ func (p *progress) weighUnexpected(name string) {
 
 func (p *progress) show() {
 	if p.weights == nil {
-		p.screen.show(-1, fmt.Sprintf("%d packages compiled", len(p.compiled)))
+		p.screen.show(-1, "compiling")
 		return
 	}
 	percent, left := estimate(p.weights, p.compiled, p.now().Sub(p.began))
