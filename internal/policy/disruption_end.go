@@ -64,7 +64,8 @@ func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended
 	case !overdue:
 		return false, false, ""
 	}
-	return false, true, fmt.Sprintf("Of the %d Machines of %s, %d run with a node that is Ready.%s", set.Replicas, d.Pool, set.Running, stillThere(set.Leaving, d.Machine))
+	why = fmt.Sprintf("Of the %d Machines of %s, %d run with a node that is Ready.", set.Replicas, d.Pool, set.Running)
+	return false, true, why + stillThere(set.Leaving, d.Machine)
 }
 
 // stillThere says why a Machine that was deleted is still there, if it is.

@@ -33,9 +33,9 @@ func setZone(platform string, value map[string]any, zone string) error {
 
 // setSubnet names the subnet of another zone: on AWS each subnet is in one, and the installer ends its name with that.
 func setSubnet(value map[string]any, zone string) error {
-	filters, found, err := unstructured.NestedSlice(value, "subnet", "filters")
-	if err != nil || !found {
-		return fmt.Errorf("the providerSpec has no filter for its subnet: %w", err)
+	filters, _, err := unstructured.NestedSlice(value, "subnet", "filters")
+	if err != nil {
+		return err
 	}
 	before, _, err := unstructured.NestedString(value, "placement", "availabilityZone")
 	if err != nil {

@@ -63,8 +63,19 @@ func (a *trail) refusedEvictions(namespace string) (n int) {
 	return n
 }
 
-// untouched checks that the operator wrote neither to any object of the Machine API nor to these nodes.
-func (a *trail) untouched(nodes ...string) {
+// evictions counts those in a namespace that somebody has asked for, whatever the answer.
+func (a *trail) evictions(namespace string) (n int) {
+	a.Helper()
+	for _, e := range a.read() {
+		if e.Resource() == "pods/eviction" && e.Object.Namespace == namespace {
+			n++
+		}
+	}
+	return n
+}
+
+// leftAlone checks that the operator wrote neither to any object of the Machine API nor to these nodes.
+func (a *trail) leftAlone(nodes ...string) {
 	a.Helper()
 	for _, e := range a.writes() {
 		if strings.HasPrefix(e.Object.Resource, "machine") || e.Object.Resource == "nodes" && slices.Contains(nodes, e.Object.Name) {

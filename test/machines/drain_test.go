@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"io"
 	"os"
 
 	"k8s.io/client-go/kubernetes"
@@ -19,7 +20,7 @@ func (l lab) kubectl(ctx context.Context) *drain.Helper {
 	clients, err := kubernetes.NewForConfig(l.Config)
 	l.must(err)
 	return &drain.Helper{
-		Ctx: ctx, Client: clients, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: os.Stderr, ErrOut: os.Stderr,
+		Ctx: ctx, Client: clients, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: os.Stderr,
 	}
 }
 
@@ -73,14 +74,3 @@ func (l lab) machineOf(node string) string {
 
 // connections is how often somebody has connected to a host.
 func connections(h *rig.Host) int { return h.Machine().Journal().Count(fake.KindConnection) }
-
-// evictions counts those in a namespace that somebody has asked for, whatever the answer.
-func (a *trail) evictions(namespace string) (n int) {
-	a.Helper()
-	for _, e := range a.read() {
-		if e.Resource() == "pods/eviction" && e.Object.Namespace == namespace {
-			n++
-		}
-	}
-	return n
-}

@@ -63,6 +63,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 		l.operatorWritesTo(cordoned)
 		l.drainByHand(w, drained)
 		l.scaleDown("windows", drained, "machine.openshift.io/delete-machine", cordoned, last)
+		l.isCordoned(cordoned)
 		l.drainByHand(w, cordoned)
 		l.scaleDown("windows", cordoned, "machine.openshift.io/cluster-api-delete-machine", last)
 		w.Runs(t, poolPods)
@@ -99,7 +100,7 @@ func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	//
 	t.Run("no Machine and no MachineSet, and no Linux node, was ever written to", func(t *testing.T) {
 		trail.lab = lab{t, l.Rig}
-		trail.untouched(l.linuxNodes()...)
+		trail.leftAlone(l.linuxNodes()...)
 	})
 }
 
@@ -149,9 +150,6 @@ func (l lab) scaleDown(set, marked, annotation string, others ...string) {
 	left := l.ready(set, len(others))
 	if after := l.machineUIDs(left); !slices.Equal(before, after) {
 		l.Errorf("scaled down, the set has %v, and is to have %v", left, others)
-	}
-	if len(others) > 1 {
-		l.isCordoned(others[0])
 	}
 }
 

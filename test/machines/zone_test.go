@@ -31,11 +31,15 @@ func TestMachineSetsInThreeZonesBesideBringYourOwnHosts(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.inTime(l.WaitUserData)
 		uid = l.userDataUID()
-		for _, set := range slices.Sorted(maps.Keys(zones)) {
-			l.machineSet(set, replicas, rig.MachineSetOptions{Zone: zones[set]})
-			l.ready(set, replicas)
-			if now := l.userDataUID(); now != uid {
-				t.Errorf("with MachineSet %s the Secret is another one", set)
+		for _, sets := range [][]string{{"windows-a"}, {"windows-b", "windows-c"}} {
+			for _, set := range sets {
+				l.machineSet(set, replicas, rig.MachineSetOptions{Zone: zones[set]})
+			}
+			for _, set := range sets {
+				l.ready(set, replicas)
+				if now := l.userDataUID(); now != uid {
+					t.Errorf("with MachineSet %s the Secret is another one", set)
+				}
 			}
 		}
 		l.inTime(func(ctx context.Context) error { return l.WaitReady(ctx) })
@@ -97,7 +101,8 @@ func (l lab) inZones(zones map[string]string, replicas int) {
 			m, err := l.Machine(l.Context(), name)
 			l.must(err)
 			for what, got := range map[string]string{
-				"Machine": m.Labels["machine.openshift.io/zone"], "virtual machine": l.MachineHost(name).Zone(), "node": l.nodeOf(name).Labels[corev1.LabelTopologyZone],
+				"Machine": m.Labels["machine.openshift.io/zone"], "virtual machine": l.MachineHost(name).Zone(),
+				"node": l.nodeOf(name).Labels[corev1.LabelTopologyZone],
 			} {
 				if got != zone {
 					l.Errorf("the %s of %s is in zone %q, want %q", what, name, got, zone)
@@ -154,7 +159,7 @@ func (l lab) givesHostsBackBesideMachines() {
 			}
 		}
 		trail.lab = l
-		trail.untouched(nodes...)
+		trail.leftAlone(nodes...)
 	}
 	first, second := l.Hosts()[0], l.Hosts()[1]
 	l.Run("one entry is taken out", func(t *testing.T) {

@@ -70,7 +70,7 @@ func (w *Workload) meta() metav1.ObjectMeta {
 
 // end takes the workload away with its pods: the kubelets that would end them may be gone by now.
 func (w *Workload) end(t *testing.T) {
-	ctx, in := context.Background(), client.InNamespace(w.Namespace)
+	ctx, in := context.WithoutCancel(t.Context()), client.InNamespace(w.Namespace)
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}} {
 		if err := w.rig.Client.DeleteAllOf(ctx, kind, in, client.GracePeriodSeconds(0)); err != nil {
 			t.Errorf("take the workload away: %v", err)
