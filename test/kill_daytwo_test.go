@@ -36,7 +36,7 @@ type dayTwo struct {
 }
 
 // The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes over: each node is in
-// service in the end, with nothing that is held for it, and each host was restarted as often as was asked for.
+// service in the end, with nothing that is held for it, and each host was restarted as often as was asked for.
 func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
 	k := newReaper(t)
 	k.gate = true

@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/proxy/apis/config/validation"
 )
 
-// R-090, R-116, R-119
+// R-090, R-116
 func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
 	paths, err := filepath.Glob("../../internal/nodespec/testdata/*/kube-proxy.conf")
 	if err != nil || len(paths) == 0 {
