@@ -42,7 +42,7 @@ func TestGuides(t *testing.T) {
 		}
 		flags.VisitAll(func(flag *pflag.Flag) { says(t, "machinesets.md", "| `--"+flag.Name) })
 	})
-	// R-020, R-213
+	// R-213
 	t.Run("the way by hand", func(t *testing.T) {
 		says(t, "machinesets.md", `oc get -o jsonpath='{.status.infrastructureName}{"\n"}' infrastructure cluster`, "oc get machinesets -n openshift-machine-api",
 			"-o yaml", "oc create -f", "oc get machinesets -n openshift-machine-api", "DESIRED, CURRENT, READY and AVAILABLE")
