@@ -15,10 +15,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// olderMachines makes a MachineSet whose Machines are nodes of an older operator, named as the cloud names them. No operator may run.
-func olderMachines(t *testing.T, r *rig.Rig, set string, replicas int32) (machines []string, nodes map[string]*corev1.Node) {
+// olderMachines makes a MachineSet whose Machines are nodes of older operators, one of each generation that is given, named as the cloud names
+// them. No operator may run.
+func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind) (machines []string, nodes map[string]*corev1.Node) {
 	t.Helper()
-	must(t, r.CreateMachineSet(t.Context(), set, replicas, rig.MachineSetOptions{}))
+	must(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), rig.MachineSetOptions{}))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	must(t, r.WaitForMachines(ctx, set, "to be there", func(found []machinev1.Machine) bool {
@@ -26,15 +27,15 @@ func olderMachines(t *testing.T, r *rig.Rig, set string, replicas int32) (machin
 		for i := range found {
 			machines = append(machines, found[i].Name)
 		}
-		return len(found) == int(replicas)
+		return len(found) == len(kinds)
 	}))
 	nodes = map[string]*corev1.Node{}
-	for _, machine := range machines {
+	for i, machine := range machines {
 		h, err := r.WaitMachineHost(ctx, machine)
 		must(t, err)
 		must(t, h.Machine().WaitFor(ctx, (*fake.Machine).Running))
 		nodes[machine], err = r.SeedOlderHost(t.Context(), h, rig.OlderOptions{
-			Kind: rig.OlderContainerd, NodeName: rig.MachineDNSName("AWS", h.Machine().Addresses()[0]),
+			Kind: kinds[i], NodeName: rig.MachineDNSName("AWS", h.Machine().Addresses()[0]),
 		})
 		must(t, err)
 	}
@@ -77,10 +78,10 @@ func pause(t *testing.T, r *rig.Rig, paused bool) {
 	must(t, err)
 }
 
-//
+// one is of version 6.
 func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 	r := beforeMachines(t)
-	machines, nodes := olderMachines(t, r, machineSet, 2)
+	machines, nodes := olderMachines(t, r, machineSet, rig.OlderContainerd, rig.OlderBootstrapper)
 	availability, err := r.WatchAvailability(t.Context(), rig.AvailabilityOptions{})
 	must(t, err)
 	t.Cleanup(availability.Stop)
@@ -105,7 +106,7 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 			if ref := instance.Status.NodeRef; ref == nil || ref.Name != was.Name || ref.UID != string(was.UID) || !ref.Confirmed {
 				t.Errorf("it has Node %+v", ref)
 			}
-			if instance.Status.Version != rig.OlderContainerd.Version() || !meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady) {
+			if instance.Status.Version != was.Annotations[v1alpha1.AnnotationVersion] || !meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady) {
 				t.Errorf("version %s, conditions %v", instance.Status.Version, instance.Status.Conditions)
 			}
 			if now := node(t, r, was.Name); now.Annotations[v1alpha1.AnnotationInstance] != machine || now.Spec.Unschedulable {
@@ -157,7 +158,7 @@ func TestMachinesOfOlderOperatorsAreReplaced(t *testing.T) {
 // D-1
 func TestAMachineOfAnOlderOperatorIsTakenOverInPlaceWhereThatIsWanted(t *testing.T) {
 	r := beforeMachines(t)
-	machines, nodes := olderMachines(t, r, machineSet, 1)
+	machines, nodes := olderMachines(t, r, machineSet, rig.OlderContainerd)
 	set := &machinev1.MachineSet{}
 	must(t, r.Client.Get(t.Context(), keyOf(v1alpha1.MachineNamespace, machineSet), set))
 	annotate(t, r, set, v1alpha1.AnnotationUpgradeStrategy, string(v1alpha1.UpgradeInPlace))

@@ -94,15 +94,18 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	}
 }
 
-// in place, drained, one at a time, without a step of a user; what the older operator left goes.
+// in place, drained, one at a time, without a step of a user; what the older operator left goes. Of the hosts one is
+// of version 6.
 func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(4)})
+	const fresh = "instance-5"
+	r := installed(t, rig.Options{Hosts: rig.Hosts(5)})
 	version := rig.OlderContainerd.Version()
 	must(t, r.SeedOlderCluster(t.Context(), version))
 	before := map[string]*corev1.Node{
 		"instance-1": seedHost(t, r, "instance-1", rig.OlderOptions{Kind: rig.OlderContainerd, Pinned: true}),
 		"instance-2": seedHost(t, r, "instance-2", rig.OlderOptions{Kind: rig.OlderContainerd}),
 		"instance-3": seedHost(t, r, "instance-3", rig.OlderOptions{Kind: rig.OlderDocker}),
+		"instance-4": seedHost(t, r, "instance-4", rig.OlderOptions{Kind: rig.OlderBootstrapper}),
 	}
 	web := runOlderPod(t, r, "instance-1")
 	exporter := olderExporterService(r)
@@ -135,7 +138,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	})
 	for name, was := range before {
 		t.Run("the Node of "+name+" is the same, and is the instance's", func(t *testing.T) { takenOver(t, r, was) })
-		t.Run(name+" is as a new host", func(t *testing.T) { asNew(t, r, name, "instance-4") })
+		t.Run(name+" is as a new host", func(t *testing.T) { asNew(t, r, name, fresh) })
 		t.Run(name+" was not restarted", func(t *testing.T) {
 			if n := r.Host(name).Machine().Journal().Count(fake.KindReboot); n > 1 { // the seed restarts it for the feature
 				t.Errorf("%d restarts", n)
@@ -151,7 +154,7 @@ func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 		}
 	})
 	t.Run("the host can be removed, and nothing of a node is left", func(t *testing.T) {
-		list(t, r, "instance-2", "instance-3", "instance-4")
+		list(t, r, "instance-2", "instance-3", "instance-4", fresh)
 		gone(t, r, "instance-1")
 		nothingLeft(t, r, "instance-1")
 		for _, service := range []string{"kubelet", "containerd", "kube-proxy", "hybrid-overlay-node", "windows_exporter", "csi-proxy", "windows-instance-config-daemon"} {
@@ -284,9 +287,9 @@ func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 
 // an entry that is taken out before the host's turn has come.
 func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing.T) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(2)})
+	r := installed(t, rig.Options{Hosts: rig.Hosts(3)})
 	must(t, r.SeedOlderCluster(t.Context(), ""))
-	kinds := map[string]rig.OlderKind{"instance-1": rig.OlderContainerd, "instance-2": rig.OlderDocker}
+	kinds := map[string]rig.OlderKind{"instance-1": rig.OlderContainerd, "instance-2": rig.OlderDocker, "instance-3": rig.OlderBootstrapper}
 	for name, kind := range kinds {
 		seedHost(t, r, name, rig.OlderOptions{Kind: kind})
 	}

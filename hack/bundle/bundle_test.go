@@ -217,9 +217,9 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 //
 func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	s := read(t)
-	s.line = policy.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36"}
+	s.line = policy.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
 	csv := csvOf(t, s)
-	if csv.Spec.MinKubeVersion != "1.36.0" {
+	if csv.Spec.MinKubeVersion != "1.36.2" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
 	}
 	if got := annotations(s.line.Cluster)["com.redhat.openshift.versions"]; got != "=v5.0" {

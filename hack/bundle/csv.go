@@ -34,7 +34,7 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	for _, skipped := range release.Skips {
 		csv.Spec.Skips = append(csv.Spec.Skips, packageName+".v"+skipped)
 	}
-	csv.Spec.MinKubeVersion = leastKubernetes(s.line.Kubernetes)
+	csv.Spec.MinKubeVersion = s.line.LeastKubernetes
 	csv.Spec.Icon = []v1alpha1.Icon{{Data: base64.StdEncoding.EncodeToString(s.icon), MediaType: "image/svg+xml"}}
 	strategy, err := installStrategy(s, image)
 	if err != nil {
@@ -60,9 +60,6 @@ func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	}
 	return images
 }
-
-// leastKubernetes is the version below which OLM does not install the release.
-func leastKubernetes(line string) string { return line + ".0" }
 
 // newestCluster is the minor version of OpenShift up to which the cluster may be upgraded with this release in it. The cluster goes first, by
 // one minor version, as its kubelets may be older than its API server; the release for the new version follows.

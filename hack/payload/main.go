@@ -23,6 +23,7 @@ type options struct {
 	table, modules string
 	output, bin    string
 	components     string
+	executables    string
 	agent, version string
 	external       string
 	previous       string
@@ -40,6 +41,7 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.output, "output", "build/payload", "`folder` for manifest, store and report")
 	flags.StringVar(&o.bin, "bin", "build/payload-bin", "`folder` for executables")
 	flags.StringVar(&o.components, "components", "", "`names` of components to build, with spaces between; none: all")
+	flags.StringVar(&o.executables, "executables", "", "`names` of executables to build into -bin, with spaces between; no payload is written then")
 	flags.StringVar(&o.agent, "agent", "build/wicd.exe", "`file` that is the agent, built already")
 	flags.StringVar(&o.version, "version", "", "`version` of the operator and the agent")
 	flags.StringVar(&o.external, "external", "", "`file` that lists external components")
@@ -84,6 +86,9 @@ func run(ctx context.Context, o options, log io.Writer) error {
 	if o.reproducible {
 		return compareBuilds(ctx, o, wanted, log)
 	}
+	if names := strings.Fields(o.executables); len(names) > 0 {
+		return buildExecutables(ctx, newBuilder(ctx, o, log), wanted, names)
+	}
 	externals, err := readExternals(o.external, table)
 	if err != nil {
 		return err
@@ -116,6 +121,27 @@ func run(ctx context.Context, o options, log io.Writer) error {
 		}
 	}
 	return write(o, build, all, log)
+}
+
+// buildExecutables builds and checks some executables, as a payload has them.
+func buildExecutables(ctx context.Context, builder Builder, components []Component, names []string) error {
+	for _, name := range names {
+		found := false
+		for _, c := range components {
+			only := slices.DeleteFunc(slices.Clone(c.Executables), func(e Executable) bool { return e.Output != name })
+			if len(only) == 0 {
+				continue
+			}
+			found, c.Executables = true, only
+			if _, err := builder.Component(ctx, c); err != nil {
+				return err
+			}
+		}
+		if !found {
+			return fmt.Errorf("no component has an executable %q", name)
+		}
+	}
+	return nil
 }
 
 // reasonOfAbsence is for the administrator of a cluster whose operator has this payload.

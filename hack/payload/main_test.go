@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,22 @@ func TestBuildAPayload(t *testing.T) {
 		return p, log.String()
 	}
 
+	t.Run("an executable can be had without a payload", func(t *testing.T) {
+		only := o
+		only.bin, only.output, only.executables = filepath.Join(f.dir, "only"), filepath.Join(f.dir, "no-payload"), "cloud-tool.exe"
+		if err := run(t.Context(), only, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		for name, there := range map[string]bool{"only/cloud-tool/cloud-tool.exe": true, "only/tool": false, "no-payload": false} {
+			if _, err := os.Stat(filepath.Join(f.dir, name)); (err == nil) != there {
+				t.Errorf("%s is there: %v", name, err == nil)
+			}
+		}
+		only.executables = "another.exe"
+		if err := run(t.Context(), only, io.Discard); err == nil || !strings.Contains(err.Error(), "another.exe") {
+			t.Errorf("for one that no component has: %v", err)
+		}
+	})
 	first, log := build(t, func(*options) {})
 	t.Run("the operator can load it, and gives each platform what is for it", func(t *testing.T) {
 		tool, _ := first.Manifest().Component("tool")

@@ -37,7 +37,7 @@ func render(platforms []policy.SupportedPlatform, releases []policy.WindowsRelea
 func versions(lines []policy.ReleaseLine) string {
 	t := table("operator", "OpenShift", "Kubernetes")
 	for _, l := range lines {
-		t.row(fmt.Sprintf("%d.x", l.Operator), l.Cluster+".x", l.Kubernetes)
+		t.row(fmt.Sprintf("%d.x", l.Operator), l.LeastCluster+" and later of "+l.Cluster, l.Kubernetes)
 	}
 	return t.String() + "\nNo release of the operator serves a cluster below OpenShift " + policy.ClusterFloor + ".\n"
 }

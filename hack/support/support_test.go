@@ -19,10 +19,10 @@ func TestRender(t *testing.T) {
 			{Name: "Other", Title: "Another", Machines: true},
 		},
 		[]policy.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2", LeastRevision: 7, CustomVXLANPort: true}},
-		[]policy.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36"}},
+		[]policy.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}},
 	)
 	for _, want := range []string{
-		"| 12.x | 5.0.x | 1.36 |\n",
+		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",
 		"below OpenShift 4.6.8.",
 		"| platform | `Infrastructure` says | Windows A | Windows B |\n|---|---|---|---|\n",
 		"| The Cloud | `Cloud` | no | 10.0.2.7 or later |\n",

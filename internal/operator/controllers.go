@@ -45,14 +45,14 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
 	facts := clusterconfig.NewSource(mgr.GetAPIReader(), c.Namespace, changed.incoming)
 	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
-	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), recorder, conditions, c.Namespace)
+	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), recorder, conditions, c.Namespace, c.Line)
 
 	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder}
 	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder, Cluster: facts}
 	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder, Cluster: facts}
 	instances := &instance.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
-		Namespace: c.Namespace, Version: c.Version, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
+		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
 	disruptions := &disruption.Reconciler{

@@ -2,6 +2,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -13,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 // Config is everything that the operator is told from outside.
@@ -21,6 +23,8 @@ type Config struct {
 	// Namespace is the operator's own: Secret, ConfigMap and WindowsInstances are there and nowhere else.
 	Namespace string
 	Version   string
+	// Line says which clusters the operator serves; zero is the present line.
+	Line policy.ReleaseLine
 	// PayloadDirectory holds what is brought to hosts; CacheDirectory may be written to and lost.
 	PayloadDirectory, CacheDirectory string
 	// Dial connects to hosts; nil is a plain TCP dialer.
@@ -49,6 +53,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
+	c.Line = cmp.Or(c.Line, policy.CurrentLine())
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}

@@ -65,20 +65,24 @@ type ReleaseLine struct {
 	Operator int
 	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the operator brings.
 	Cluster, Kubernetes string
+	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3". LeastKubernetes is the version
+	// of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
+	LeastCluster, LeastKubernetes string
 }
 
 // ReleaseLines are the lines of this operator, the oldest first; a release of the operator is of the last of them. So is a build that is no
 // release, whatever its version says: what it serves depends on the kubelet it brings and not on what it is called.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
-		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36"},
+		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},
 	}
 }
 
 // ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the operator.
 const ClusterFloor = "4.6.8"
 
-func currentLine() ReleaseLine {
+// CurrentLine is the line that this operator is of.
+func CurrentLine() ReleaseLine {
 	lines := ReleaseLines()
 	return lines[len(lines)-1]
 }

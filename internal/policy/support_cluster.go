@@ -9,11 +9,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// SupportCluster decides whether hosts can be nodes of the cluster at all. It needs no host, and is asked before any is contacted.
-func SupportCluster(cluster nodespec.Cluster) Decision {
-	return supportCluster(cluster, currentLine())
-}
-
 // clusterSubject is a cluster, and the line of the operator that is to serve it.
 type clusterSubject struct {
 	nodespec.Cluster
@@ -22,7 +17,9 @@ type clusterSubject struct {
 	version *version.Version
 }
 
-func supportCluster(cluster nodespec.Cluster, line ReleaseLine) Decision {
+// SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no host, and is asked
+// before any is contacted.
+func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) Decision {
 	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.", cluster.Version, cluster.Platform)
 	parsed, err := version.ParseSemantic(cluster.Version)
 	if err != nil {
@@ -31,6 +28,7 @@ func supportCluster(cluster nodespec.Cluster, line ReleaseLine) Decision {
 	return decide(clusterSubject{cluster, line, parsed}, allowed, []check[clusterSubject]{
 		{"ClusterFloor", v1alpha1.ReasonClusterVersionUnsupported, clusterFloor},
 		{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, clusterVersion},
+		{"ClusterPatch", v1alpha1.ReasonClusterVersionUnsupported, clusterPatch},
 		{"Platform", v1alpha1.ReasonPlatformUnsupported, knownPlatform},
 		{"NetworkType", v1alpha1.ReasonNetworkUnsupported, ovnKubernetes},
 		{"HybridOverlay", v1alpha1.ReasonNetworkUnsupported, hybridOverlay},
@@ -62,6 +60,16 @@ func clusterVersion(s clusterSubject) string {
 	}
 	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, serves OpenShift %s with Kubernetes %s. %s",
 		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
+}
+
+// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts as the version that
+// it leads to.
+func clusterPatch(s clusterSubject) string {
+	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() {
+		return ""
+	}
+	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, needs OpenShift %s or a later patch version of %s. Upgrade the cluster.",
+		s.Version, s.line.Operator, s.line.LeastCluster, s.line.Cluster)
 }
 
 func knownPlatform(s clusterSubject) string {

@@ -23,10 +23,10 @@ func (s hostSubject) release() (WindowsRelease, bool) {
 	return first(WindowsReleases(), func(r WindowsRelease) bool { return r.Version == s.system.Version })
 }
 
-// SupportHost decides whether a host can be a node of the cluster. A host is not supported where the cluster is not, so the answer is
+// SupportHost decides whether a host can be a node of the cluster, with an operator of this line. A host is not supported where the cluster is not, so the answer is
 // complete; the message is then that of SupportCluster.
-func SupportHost(system host.SystemInfo, cluster nodespec.Cluster) Decision {
-	if decision := SupportCluster(cluster); !decision.Allowed {
+func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Cluster) Decision {
+	if decision := line.SupportCluster(cluster); !decision.Allowed {
 		return decision
 	}
 	subject := hostSubject{system: system, cluster: cluster}

@@ -76,7 +76,7 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{said, "platform " + row.platform, "9898", "Windows Server 2022"}}
 			}
 			t.Run(b.product+" on "+where, func(t *testing.T) {
-				want.of(t, SupportHost(windows(b.product, b.version, b.revision), cluster))
+				want.of(t, CurrentLine().SupportHost(windows(b.product, b.version, b.revision), cluster))
 			})
 		}
 	}
@@ -103,10 +103,10 @@ func TestPlatforms(t *testing.T) {
 	} {
 		t.Run(row.platform, func(t *testing.T) {
 			cluster := supported(row.platform)
-			if got := SupportCluster(cluster); got.Allowed != row.known {
+			if got := CurrentLine().SupportCluster(cluster); got.Allowed != row.known {
 				t.Errorf("the cluster: %+v", got)
 			}
-			if got := SupportHost(windows("Windows Server 2022", "10.0.20348", 681), cluster); got.Allowed != row.known {
+			if got := CurrentLine().SupportHost(windows("Windows Server 2022", "10.0.20348", 681), cluster); got.Allowed != row.known {
 				t.Errorf("a host that is brought: %+v", got)
 			}
 			if got := SupportMachine(cluster, "win-abcde"); got.Allowed != row.machines {
@@ -116,7 +116,7 @@ func TestPlatforms(t *testing.T) {
 				t.Errorf("a Machine with a long name: %+v", got)
 			}
 			cluster.Network.VXLANPort = nil
-			if got := SupportCluster(cluster); got.Allowed != (row.known && !row.needsCustomPort) {
+			if got := CurrentLine().SupportCluster(cluster); got.Allowed != (row.known && !row.needsCustomPort) {
 				t.Errorf("on the usual VXLAN port: %+v", got)
 			}
 		})

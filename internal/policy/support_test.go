@@ -106,7 +106,7 @@ func TestSupportCluster(t *testing.T) {
 		//
 		"a late patch of it": {at("5.0.99"), expectation{}},
 	} {
-		t.Run(name, func(t *testing.T) { c.of(t, SupportCluster(c.cluster)) })
+		t.Run(name, func(t *testing.T) { c.of(t, CurrentLine().SupportCluster(c.cluster)) })
 	}
 }
 
@@ -119,20 +119,60 @@ func TestAReleaseLineServesItsMinorVersionAndNoOther(t *testing.T) {
 		{1, "4.6.8", "4.7.0"}, {2, "4.7.0", "4.6.8"}, {3, "4.8.1", "4.9.0"}, {7, "4.12.3", "4.11.0"}, {12, "5.0.0", "5.1.0"},
 	}
 	for _, g := range guides {
-		line := ReleaseLine{Operator: g.operator, Cluster: g.serves[:strings.LastIndex(g.serves, ".")], Kubernetes: "1.x"}
+		line := ReleaseLine{Operator: g.operator, Cluster: g.serves[:strings.LastIndex(g.serves, ".")], Kubernetes: "1.x", LeastCluster: g.serves}
 		t.Run(line.Cluster, func(t *testing.T) {
 			c := supported("AWS")
 			c.Version = g.serves
-			expectation{}.of(t, supportCluster(c, line))
+			expectation{}.of(t, line.SupportCluster(c))
 			c.Version = g.other
-			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.of(t, supportCluster(c, line))
+			expectation{"ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported, []string{g.other, line.Cluster}}.of(t, line.SupportCluster(c))
 		})
 	}
+	t.Run("the least patch version of each line is one of its minor version", func(t *testing.T) {
+		for _, line := range ReleaseLines() {
+			if !strings.HasPrefix(line.LeastCluster, line.Cluster+".") || !strings.HasPrefix(line.LeastKubernetes, line.Kubernetes+".") {
+				t.Errorf("it is not: %+v", line)
+			}
+		}
+	})
 	t.Run("this release is of line 12, for OpenShift 5.0", func(t *testing.T) {
-		if line := currentLine(); line.Operator != 12 || line.Cluster != "5.0" || line.Kubernetes != "1.36" {
+		if line := CurrentLine(); line.Operator != 12 || line.Cluster != "5.0" || line.Kubernetes != "1.36" {
 			t.Errorf("it is %+v", line)
 		}
 	})
+}
+
+// the guide's case, 7.1.0 on OpenShift 4.12, and that of a release to come.
+func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
+	guide := ReleaseLine{Operator: 7, Cluster: "4.12", Kubernetes: "1.25", LeastCluster: "4.12.3", LeastKubernetes: "1.25.4"}
+	next := ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
+	const version, reason = "ClusterVersion", v1alpha1.ReasonClusterVersionUnsupported
+	for name, c := range map[string]struct {
+		cluster string
+		line    ReleaseLine
+		expectation
+	}{
+		"the patch before it":                  {"4.12.2", guide, expectation{"ClusterPatch", reason, []string{"OpenShift 4.12.2", "OpenShift 4.12.3", "release line 7", "Upgrade the cluster."}}},
+		"that very patch":                      {"4.12.3", guide, expectation{}},
+		"a patch after it":                     {"4.12.10", guide, expectation{}},
+		"an earlier minor version":             {"4.11.30", guide, expectation{version, reason, []string{"4.11.30", "4.12"}}},
+		"a later minor version":                {"4.13.5", guide, expectation{version, reason, []string{"4.13.5", "4.12"}}},
+		"the first patch, two short":           {"5.0.0", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
+		"a patch that is one short":            {"5.0.2", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}}},
+		"the patch":                            {"5.0.3", next, expectation{}},
+		"a patch of two digits":                {"5.0.10", next, expectation{}},
+		"a candidate for the patch before it":  {"5.0.2-rc.1", next, expectation{"ClusterPatch", reason, []string{"5.0.2-rc.1", "5.0.3"}}},
+		"a candidate for the patch":            {"5.0.3-rc.1", next, expectation{}},
+		"a nightly build, which is none of it": {"5.0.0-0.nightly-2026-07-01-081500", next, expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
+		"the minor version after it, as 5.1.0": {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := supported("AWS")
+			cluster.Version = c.cluster
+			c.of(t, c.line.SupportCluster(cluster))
+			c.of(t, c.line.SupportHost(windows("Windows Server 2022 Datacenter", "10.0.20348", 681), cluster))
+		})
+	}
 }
 
 func TestSupportMachine(t *testing.T) {
@@ -191,6 +231,6 @@ func TestSupportHost(t *testing.T) {
 		"a host on vSphere without a custom VXLAN port": {server2022, with(supported("VSphere"), func(c *nodespec.Cluster) { c.Network.VXLANPort = nil }),
 			expectation{"CustomVXLANPort", v1alpha1.ReasonNetworkUnsupported, nil}},
 	} {
-		t.Run(name, func(t *testing.T) { c.of(t, SupportHost(c.system, c.cluster)) })
+		t.Run(name, func(t *testing.T) { c.of(t, CurrentLine().SupportHost(c.system, c.cluster)) })
 	}
 }

@@ -19,17 +19,25 @@ type OlderKind string
 const (
 	// OlderDocker is the generation of WMCB, until version 5: pods ran in Docker, and no agent stayed on the host.
 	OlderDocker OlderKind = "Docker"
+	// OlderBootstrapper is version 6, between the two: WMCB as before, pods in containerd, and still no agent that stays.
+	OlderBootstrapper OlderKind = "bootstrapper"
 	// OlderContainerd is the generation of WICD, an agent that stays on the host and undoes what others change.
 	OlderContainerd OlderKind = "containerd"
 )
 
 // Version is one of that generation, in the form in which it named itself.
 func (k OlderKind) Version() string {
-	if k == OlderDocker {
+	switch k {
+	case OlderDocker:
 		return "3.1.0-5d6e7f8"
+	case OlderBootstrapper:
+		return "6.0.0-9e8d7c6"
 	}
 	return "10.19.0-1a2b3c4"
 }
+
+// registers tells whether the kubelet of that generation is a program of the lab, which makes its Node by itself.
+func (k OlderKind) registers() bool { return k != OlderDocker }
 
 // Names of what operators before version 12 made.
 const (

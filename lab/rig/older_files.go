@@ -85,6 +85,17 @@ func olderDockerLayout(in olderInputs) olderLayout {
 	return olderLayout{services: services, files: files, started: []string{"kube-proxy"}}
 }
 
+// layout is what an operator of a generation has put on a host.
+func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
+	switch k {
+	case OlderDocker:
+		return olderDockerLayout(in), nil
+	case OlderBootstrapper:
+		return olderBootstrapperLayout(in), nil
+	}
+	return olderContainerdLayout(in)
+}
+
 // olderContainerdServices are those of WICD, all but its own.
 func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
@@ -145,18 +156,15 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 		`C:\var\log\wicd\windows-instance-config-daemon.exe.INFO`:    "I0101\n",
 		`C:\var\log\hybrid-overlay\hybrid-overlay.log`:               "I0101\n",
 	}
-	for _, e := range []payload.Executable{
-		{Component: "containerd", File: "containerd.exe", Version: "v1.7.27"},
-		{Component: "containerd", File: "containerd-shim-runhcs-v1.exe", Version: "v1.7.27"},
-		{Component: "kubelet", File: "kubelet.exe", Version: "v1.32.3"},
-		{Component: "kube-log-runner", File: "kube-log-runner.exe", Version: "v0.32.3"},
-		{Component: "cni", File: "win-overlay.exe", Version: "v1.6.0"},
-		{Component: "cni", File: "win-bridge.exe", Version: "v1.6.0"},
-		{Component: "cni", File: "host-local.exe", Version: "v1.6.0"},
-	} {
-		e.Size = 64 << 10
-		files[olderFolder(e.Component)+e.File] = string(e.Content())
-	}
+	maps.Copy(files, olderPrograms(
+		payload.Executable{Component: "containerd", File: "containerd.exe", Version: "v1.7.27"},
+		payload.Executable{Component: "containerd", File: "containerd-shim-runhcs-v1.exe", Version: "v1.7.27"},
+		payload.Executable{Component: "kubelet", File: "kubelet.exe", Version: "v1.32.3"},
+		payload.Executable{Component: "kube-log-runner", File: "kube-log-runner.exe", Version: "v0.32.3"},
+		payload.Executable{Component: "cni", File: "win-overlay.exe", Version: "v1.6.0"},
+		payload.Executable{Component: "cni", File: "win-bridge.exe", Version: "v1.6.0"},
+		payload.Executable{Component: "cni", File: "host-local.exe", Version: "v1.6.0"},
+	))
 	all := append(services, host.ServiceConfig{
 		Name: "windows-instance-config-daemon", Description: "OpenShift managed windows-instance-config-daemon", StartType: host.StartAutomatic,
 		CommandLine: `C:\k\windows-instance-config-daemon.exe controller --windows-service --log-dir C:\var\log\wicd --namespace ` + in.namespace +
@@ -170,6 +178,16 @@ func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 
 // olderVariables are what WICD sets on the machine when the cluster has a proxy.
 var olderVariables = map[string]string{"HTTP_PROXY": "http://proxy.example.com:3128", "NO_PROXY": ".svc;.cluster.local"}
+
+// olderPrograms are programs that the lab's hosts run, by their path.
+func olderPrograms(list ...payload.Executable) map[string]string {
+	files := map[string]string{}
+	for _, e := range list {
+		e.Size = 64 << 10
+		files[olderFolder(e.Component)+e.File] = string(e.Content())
+	}
+	return files
+}
 
 func olderFolder(component string) string {
 	switch component {

@@ -66,11 +66,11 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 		node: options.NodeName, address: m.Addresses()[0], subnet: "10.132.9.0/24", server: r.Config.Host, namespace: r.Namespace(),
 		authority: r.Config.CAData, idle: string(idle),
 	}
-	layout := olderDockerLayout(in)
-	if options.Kind == OlderContainerd {
-		if layout, err = olderContainerdLayout(in); err != nil {
-			return nil, err
-		}
+	layout, err := options.Kind.layout(in)
+	if err != nil {
+		return nil, err
+	}
+	if options.Kind.registers() {
 		if err := r.giveOlderCertificate(ctx, m, options.NodeName); err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 		return nil, err
 	}
 	switch {
-	case options.Kind == OlderContainerd:
+	case options.Kind.registers():
 		err = m.Host().Services.Start(ctx, "kubelet") // It registers the Node.
 	case !options.WithoutNode:
 		err = r.createOlderNode(ctx, m, options.NodeName)
@@ -94,7 +94,7 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	if err != nil {
 		return nil, err
 	}
-	if options.Kind == OlderContainerd {
+	if options.Kind.registers() {
 		if err := r.approveOlderServing(ctx, options.NodeName); err != nil {
 			return nil, err
 		}

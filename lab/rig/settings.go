@@ -39,6 +39,30 @@ func (r *Rig) SetProxy(ctx context.Context, spec configv1.ProxySpec) error {
 	return r.change(ctx, proxy, func() { proxy.Spec = spec })
 }
 
+// UpgradeCluster has the cluster's own upgrade to a version begin, and completes it if that is wanted.
+func (r *Rig) UpgradeCluster(ctx context.Context, version string, complete bool) error {
+	object := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		now := metav1.Now()
+		if history := object.Status.History; len(history) == 0 || history[0].Version != version {
+			object.Status.Desired.Version = version
+			begun := configv1.UpdateHistory{State: configv1.PartialUpdate, Version: version, Image: object.Status.Desired.Image, StartedTime: now}
+			object.Status.History = append([]configv1.UpdateHistory{begun}, history...)
+		}
+		if complete {
+			object.Status.History[0].State, object.Status.History[0].CompletionTime = configv1.CompletedUpdate, &now
+		}
+		return r.Client.Status().Update(ctx, object)
+	})
+	if err != nil {
+		return fmt.Errorf("upgrade the cluster to %s: %w", version, err)
+	}
+	return nil
+}
+
 // SetTrustedCAs sets the authorities, in PEM, that the whole cluster trusts; "" takes them away.
 func (r *Rig) SetTrustedCAs(ctx context.Context, bundle string) error {
 	var data map[string]string

@@ -37,6 +37,16 @@ func TestTheAgentIsUpgradedByTheOneBefore(t *testing.T) {
 			t.Errorf("%s: the former agent was asked %d times for the new one", name, n)
 		}
 	}
+
+	//
+	held := t.Run("a release that needs a later patch version of the cluster waits for it, and goes on by itself", func(t *testing.T) {
+		l.in(t).waitsForTheCluster(o, h)
+	})
+	if !held {
+		return
+	}
+	//
+	t.Run("with a release comes every program of a node, whichever of them is another one", func(t *testing.T) { l.in(t).runsEverythingOf(others, patch2, h) })
 }
 
 // verbs are the command lines that came over SSH.

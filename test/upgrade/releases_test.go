@@ -3,6 +3,7 @@ package upgrade
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,6 +24,7 @@ const (
 	unhealthy = "unhealthy" // its kubelet runs and never says that it is healthy
 	notReady  = "not-ready" // its kubelet is healthy, and its Node is not Ready
 	mended    = "mended"    // the release after those
+	others    = "others"    // kubelet and agent are those of patch2, and everything else is another version
 )
 
 // sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is that of the real one: 10 of 308 MB.
@@ -40,6 +42,7 @@ type madeReleases struct {
 type madeRelease struct {
 	rig.Release
 	kubelet string
+	payload *payload.Payload
 }
 
 // releases are made when a test first asks for them.
@@ -47,6 +50,12 @@ var releases struct {
 	once sync.Once
 	made *madeReleases
 	err  error
+}
+
+// otherVersions are those of all that a node of every platform has beside kubelet and agent, each another one than in the releases before.
+var otherVersions = map[string]string{
+	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2", "hybrid-overlay-node": "v1.0.1",
+	"windows_exporter": "v0.31.9", "csi-proxy": "v1.3.1",
 }
 
 // makeReleases makes all releases.
@@ -60,6 +69,7 @@ func makeReleases() (*madeReleases, error) {
 	for _, r := range []struct {
 		name, version, kubelet, agent string
 		defect                        labpayload.Defect
+		versions                      map[string]string
 	}{
 		{name: initial, version: "12.0.0", kubelet: "v1.36.3", agent: "12.0.0"},
 		{name: patch, version: "12.0.1", kubelet: "v1.36.4", agent: "12.0.1"},
@@ -69,18 +79,21 @@ func makeReleases() (*madeReleases, error) {
 		{name: unhealthy, version: "12.1.1", kubelet: "v1.37.1", agent: "12.0.3", defect: labpayload.DefectUnhealthy},
 		{name: notReady, version: "12.1.2", kubelet: "v1.37.2", agent: "12.0.3", defect: labpayload.DefectNotReady},
 		{name: mended, version: "12.1.3", kubelet: "v1.37.3", agent: "12.0.3"},
+		{name: others, version: "12.0.4", kubelet: "v1.36.5", agent: "12.0.3", versions: otherVersions},
 	} {
+		versions := map[string]string{"kubelet": r.kubelet, payload.ComponentAgent: r.agent}
+		maps.Copy(versions, r.versions)
 		release := rig.Release{Version: r.version, PayloadDirectory: filepath.Join(dir, r.name)}
 		p, err := labpayload.Generate(release.PayloadDirectory, "", r.version, labpayload.Options{
 			SizePercent: sizePercent, AgentBytes: agentBytes, Earlier: earlier,
-			Versions: map[string]string{"kubelet": r.kubelet, payload.ComponentAgent: r.agent},
+			Versions: versions,
 			Defects:  map[string]labpayload.Defect{"kubelet": r.defect},
 		})
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 		earlier = append(earlier, p)
-		made.byName[r.name] = madeRelease{release, r.kubelet}
+		made.byName[r.name] = madeRelease{release, r.kubelet, p}
 	}
 	return made, nil
 }

@@ -112,7 +112,7 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 	}
 	if s.Report != nil {
-		if err := s.Report.report(ctx, judge(facts, err)); err != nil {
+		if err := s.Report.report(ctx, s.Report.judge(facts, err)); err != nil {
 			return ctrl.Result{}, err
 		}
 		// Of a cluster that cannot be used it is not known what would be followed.

@@ -3,6 +3,8 @@ package clusterconfig
 import (
 	"context"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,6 +31,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/policy"
 	labcluster "github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
@@ -59,8 +62,14 @@ func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object cl
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
-// start runs a Source in a namespace of its own that has the operator's Deployment and what OLM made.
+// start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM made.
 func start(t *testing.T) *running {
+	t.Helper()
+	return startLine(t, policy.CurrentLine())
+}
+
+// startLine is start for an operator of another line.
+func startLine(t *testing.T, line policy.ReleaseLine) *running {
 	t.Helper()
 	c := lab.Cluster(t)
 	scheme := runtime.NewScheme()
@@ -86,7 +95,7 @@ func start(t *testing.T) *running {
 	changed := make(chan event.GenericEvent, 100)
 	r.Source = NewSource(countingReader{mgr.GetAPIReader(), r.reads}, r.namespace, changed)
 	r.Report = NewReporter(mgr.GetAPIReader(), mgr.GetEventRecorder(deploymentName),
-		operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), r.namespace, olmName), r.namespace)
+		operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), r.namespace, olmName), r.namespace, line)
 	if err := r.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
@@ -219,34 +228,65 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	}
 }
 
+// tellsOLM is the condition that the OperatorCondition says whether the cluster is supported, with such words.
+func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		object := &operatorsv2.OperatorCondition{}
+		err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: olmName}, object)
+		found := meta.FindStatusCondition(object.Spec.Conditions, operatorcondition.ClusterSupported)
+		return found != nil && found.Status == want && hasAll(found.Message, words), err
+	}
+}
+
+// tellsDeployment is the condition that an event with such words is at the operator's Deployment.
+func (r *running) tellsDeployment(eventType, reason string, words ...string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		own := &appsv1.Deployment{}
+		if err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: deploymentName}, own); err != nil {
+			return false, err
+		}
+		var events eventsv1.EventList
+		if err := r.admin.List(ctx, &events, client.InNamespace(r.namespace)); err != nil {
+			return false, err
+		}
+		for _, e := range events.Items {
+			if e.Type == eventType && e.Reason == reason && e.Regarding.Kind == "Deployment" && e.Regarding.UID == own.UID && hasAll(e.Note, words) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
+
+func hasAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+// R-154: the lab's cluster is one patch version below what a release needs, and is upgraded.
+func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) {
+	line := policy.CurrentLine()
+	line.LeastCluster = "5.0.4"
+	r := startLine(t, line)
+	setVersion := func(version string) {
+		change := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"history":[{"state":"Completed","version":"`+version+`",
+"image":"none","startedTime":"2026-07-01T08:00:00Z","completionTime":"2026-07-01T08:41:00Z","verified":false}]}}`))
+		if err := r.admin.Status().Patch(context.Background(), &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}}, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { setVersion("5.0.3") })
+
+	both := []string{"OpenShift 5.0.3", "OpenShift 5.0.4"}
+	r.await(t, "OLM is told which version is needed", r.tellsOLM(metav1.ConditionFalse, both...))
+	r.await(t, "a warning at the Deployment says the same", r.tellsDeployment(corev1.EventTypeWarning, "ClusterVersionUnsupported", both...))
+	setVersion("5.0.4")
+	r.await(t, "OLM is told that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
+}
+
 // R-109
 func TestTheOperatorsOwnStatus(t *testing.T) {
 	r := start(t)
-	condition := func(want metav1.ConditionStatus) func(context.Context) (bool, error) {
-		return func(ctx context.Context) (bool, error) {
-			object := &operatorsv2.OperatorCondition{}
-			err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: olmName}, object)
-			return meta.IsStatusConditionPresentAndEqual(object.Spec.Conditions, operatorcondition.ClusterSupported, want), err
-		}
-	}
-	event := func(eventType, reason string) func(context.Context) (bool, error) {
-		return func(ctx context.Context) (bool, error) {
-			own := &appsv1.Deployment{}
-			if err := r.admin.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: deploymentName}, own); err != nil {
-				return false, err
-			}
-			var events eventsv1.EventList
-			if err := r.admin.List(ctx, &events, client.InNamespace(r.namespace)); err != nil {
-				return false, err
-			}
-			for _, e := range events.Items {
-				if e.Type == eventType && e.Reason == reason && e.Regarding.Kind == "Deployment" && e.Regarding.UID == own.UID {
-					return true, nil
-				}
-			}
-			return false, nil
-		}
-	}
 	setNetwork := func(plugin string) {
 		network := &configv1.Network{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 		change := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"networkType":"`+plugin+`"}}`))
@@ -256,11 +296,11 @@ func TestTheOperatorsOwnStatus(t *testing.T) {
 	}
 	t.Cleanup(func() { setNetwork("OVNKubernetes") })
 
-	r.await(t, "OLM is told that the cluster is supported", condition(metav1.ConditionTrue))
+	r.await(t, "OLM is told that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
 	setNetwork("OpenShiftSDN")
-	r.await(t, "OLM is told that it is not", condition(metav1.ConditionFalse))
-	r.await(t, "a warning is at the Deployment", event(corev1.EventTypeWarning, "NetworkUnsupported"))
+	r.await(t, "OLM is told that it is not", r.tellsOLM(metav1.ConditionFalse))
+	r.await(t, "a warning is at the Deployment", r.tellsDeployment(corev1.EventTypeWarning, "NetworkUnsupported"))
 	setNetwork("OVNKubernetes")
-	r.await(t, "OLM is told that it is again", condition(metav1.ConditionTrue))
-	r.await(t, "and so is the Deployment", event(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
+	r.await(t, "OLM is told that it is again", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }

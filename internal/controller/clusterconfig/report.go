@@ -35,11 +35,11 @@ type standing struct {
 }
 
 // judge takes what Source keeps.
-func judge(facts nodespec.Cluster, err error) standing {
+func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	if err != nil {
 		return standing{reason: v1alpha1.ReasonClusterNotRead, message: "The cluster's configuration cannot be used: " + err.Error()}
 	}
-	decision := policy.SupportCluster(facts)
+	decision := r.line.SupportCluster(facts)
 	if decision.Allowed {
 		return standing{supported: true, reason: v1alpha1.ReasonSucceeded, message: decision.Message}
 	}
@@ -54,6 +54,7 @@ type Reporter struct {
 	events     events.EventRecorder
 	conditions *operatorcondition.Writer
 	namespace  string
+	line       policy.ReleaseLine
 
 	// told is the reason of the last event; empty when none was needed since the operator started.
 	told string
@@ -63,9 +64,11 @@ type Reporter struct {
 	toldSettings map[cluster.Notice]bool
 }
 
-// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own.
-func NewReporter(live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string) *Reporter {
-	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace}
+// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line the one that it is of.
+func NewReporter(
+	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string, line policy.ReleaseLine,
+) *Reporter {
+	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace, line: line}
 }
 
 func (r *Reporter) report(ctx context.Context, s standing) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
 const namespace, olmName = "wmco", "windows-machine-config-operator.v12.0.0"
@@ -52,7 +53,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
 	clusterSupported.Reset()
-	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace), c, recorder}
+	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace, policy.CurrentLine()), c, recorder}
 }
 
 func olm() client.Object {
@@ -62,7 +63,7 @@ func olm() client.Object {
 // says reports what was read and returns the events of it.
 func (r *trial) says(t *testing.T, facts nodespec.Cluster, err error) []string {
 	t.Helper()
-	if err := r.report(t.Context(), judge(facts, err)); err != nil {
+	if err := r.report(t.Context(), r.judge(facts, err)); err != nil {
 		t.Fatal(err)
 	}
 	var recorded []string
@@ -158,7 +159,7 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 		r.live = interceptor.NewClient(r.client, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return broken
 		}})
-		if err := r.report(t.Context(), judge(sdn, nil)); !errors.Is(err, broken) {
+		if err := r.report(t.Context(), r.judge(sdn, nil)); !errors.Is(err, broken) {
 			t.Errorf("error is %v", err)
 		}
 		r.live = r.client
@@ -166,7 +167,7 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 	})
 	t.Run("an OperatorCondition that is not there keeps the event from nobody", func(t *testing.T) {
 		r := newTrial(t)
-		if err := r.report(t.Context(), judge(sdn, nil)); err == nil || len(r.recorder.Events) != 1 {
+		if err := r.report(t.Context(), r.judge(sdn, nil)); err == nil || len(r.recorder.Events) != 1 {
 			t.Errorf("error %v, %d events", err, len(r.recorder.Events))
 		}
 	})

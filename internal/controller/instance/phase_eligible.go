@@ -10,7 +10,7 @@ import (
 // checkEligibility refuses what can be refused without a connection: a cluster that cannot have Windows nodes, and a Machine that cannot
 // become one. The facts of the cluster are watched, so nothing is asked again.
 func (r *Reconciler) checkEligibility(_ context.Context, s *scope) *obstacle {
-	decision := policy.SupportCluster(s.cluster)
+	decision := r.Line.SupportCluster(s.cluster)
 	if decision.Allowed && s.ofMachine() {
 		decision = policy.SupportMachine(s.cluster, s.instance.Spec.Source.Machine.Name)
 	}

@@ -83,6 +83,28 @@ func TestANodeGoesOnInAClusterThatIsNoLongerSupported(t *testing.T) {
 	}
 }
 
+//
+func TestANodeWaitsForThePatchVersionThatTheReleaseNeeds(t *testing.T) {
+	x := newTrial(t)
+	instance := ofMachine()
+	x.asNode(instance, x.key.Hash())
+	x.facts.Version, x.Line.LeastCluster = "5.0.2", "5.0.3"
+	x.facts.ServiceCIDRs = []string{"172.31.0.0/16"} // so that there is something to do
+	instance, after := x.reconcile()
+	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
+	held := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonClusterVersionUnsupported)
+	if !strings.Contains(held.Message, "OpenShift 5.0.2") || !strings.Contains(held.Message, "OpenShift 5.0.3") {
+		t.Errorf("it says %q, which does not name both versions", held.Message)
+	}
+	if x.dials > 0 || after != 0 {
+		t.Errorf("%d connections, next look in %s", x.dials, after)
+	}
+	x.facts.Version = "5.0.3" // which is watched
+	if x.reconcile(); x.dials == 0 {
+		t.Error("the host is not contacted once the cluster has that version")
+	}
+}
+
 //
 func TestANodeThatDoesNotWorkIsNotReadyInAClusterThatIsNoLongerSupported(t *testing.T) {
 	for name, happen := range map[string]func(*trial){

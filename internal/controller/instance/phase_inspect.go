@@ -104,7 +104,7 @@ func hostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
 
 // checkSupport refuses a host that cannot be a node of this cluster before it is changed.
 func (r *Reconciler) checkSupport(_ context.Context, s *scope) *obstacle {
-	decision := policy.SupportHost(s.session.facts.System, s.cluster)
+	decision := r.Line.SupportHost(s.session.facts.System, s.cluster)
 	if decision.Allowed {
 		s.pass(v1alpha1.ConditionSupported, decision.Message)
 		return nil

@@ -36,8 +36,8 @@ type configuration struct {
 	leaseSeconds    int32
 }
 
-func configure(machine node.Machine, args []string) (configuration, error) {
-	s, err := parseFlags(args)
+func configure(machine node.Machine, version string, args []string) (configuration, error) {
+	s, err := parseFlags(version, args)
 	if err != nil {
 		return configuration{}, err
 	}

@@ -3,9 +3,11 @@ package kubelet
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/pflag"
+	k8sversion "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/kubelet/pkg/apis"
 )
 
@@ -44,8 +46,20 @@ var (
 		rotate-server-certificates runonce seccomp-default serialize-image-pulls`)
 )
 
-// parseFlags reads the kubelet's command line and refuses what the kubelet refuses.
-func parseFlags(args []string) (settings, error) {
+// removedFlags are flags that kubelets had before a minor version of Kubernetes 1, and that change nothing in the stand-in.
+var removedFlags = map[string]int{"container-runtime": 27, "log-dir": 26, "log-file": 26, "logtostderr": 26}
+
+// minorVersion is 24 of "v1.24.6"; a version that is none counts as the newest.
+func minorVersion(version string) int {
+	parsed, err := k8sversion.ParseSemantic(version)
+	if err != nil {
+		return math.MaxInt
+	}
+	return int(parsed.Minor())
+}
+
+// parseFlags reads the command line of a kubelet of a version and refuses what that kubelet refuses.
+func parseFlags(version string, args []string) (settings, error) {
 	var s settings
 	flags := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -68,6 +82,11 @@ func parseFlags(args []string) (settings, error) {
 	}
 	for _, name := range ignoredBools {
 		flags.Bool(name, false, "")
+	}
+	for name, removed := range removedFlags {
+		if minorVersion(version) < removed {
+			flags.String(name, "", "")
+		}
 	}
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))

@@ -79,7 +79,7 @@ type kubelet struct {
 
 // run ends with ctx and no error, or with the error for which the real kubelet exits.
 func (k *kubelet) run(ctx context.Context) (err error) {
-	if k.config, err = configure(k.Process.Machine, k.Process.Args); err != nil {
+	if k.config, err = configure(k.Process.Machine, k.Version, k.Process.Args); err != nil {
 		return err
 	}
 	if k.system, err = k.Process.Host.System.Info(ctx); err != nil {

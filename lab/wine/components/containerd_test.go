@@ -38,12 +38,12 @@ disable_tcp_service = false
 
 // The real containerd, on Windows as far as Wine is it, with the files that the operator writes for it.
 func TestContainerdTakesItsFiles(t *testing.T) {
+	containerd := build(t, "containerd", "containerd.exe")
 	ctx := needsWine(t)
 	mirror := newRegistry(t)
 	spec := specOf(t, registries(mirror))
 	files := write(t, spec)
-	files[program] = build(ctx, t, "containerd", "build", "-buildvcs=false", "-tags=urfave_cli_no_docs", "-ldflags=-s -w",
-		"github.com/containerd/containerd/v2/cmd/containerd")
+	files[program] = containerd
 	h := start(ctx, t, wine.Options{Name: "CONTAINERD", Address: netip.MustParseAddr("10.2.0.2"), Files: files})
 
 	t.Run("it boots with them, and knows every key in them", func(t *testing.T) {
@@ -63,6 +63,15 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	must(t, err)
 	defer connection.Close()
 
+	t.Run("the kubelet that asks it is told the version that it was built from, by which the node then names it", func(t *testing.T) {
+		is, err := runtimeapi.NewRuntimeServiceClient(connection).Version(ctx, &runtimeapi.VersionRequest{})
+		must(t, err)
+		// The kubelet joins these two for the Node's nodeInfo.containerRuntimeVersion.
+		got, want := is.RuntimeName+"://"+is.RuntimeVersion, "containerd://"+required(t, "containerd", "github.com/containerd/containerd/v2")
+		if got != want {
+			t.Errorf("it is %s, and go.mod has %s", got, want)
+		}
+	})
 	t.Run("RuntimeClasses may name both handlers", func(t *testing.T) {
 		status, err := runtimeapi.NewRuntimeServiceClient(connection).Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 		must(t, err)
@@ -105,6 +114,20 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// required is the version in which a module of the payload requires another.
+func required(t *testing.T, module, path string) string {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(repository, "payload", module, "go.mod"))
+	must(t, err)
+	for line := range strings.Lines(string(file)) {
+		if words := strings.Fields(strings.TrimPrefix(line, "require ")); len(words) > 1 && words[0] == path {
+			return words[1]
+		}
+	}
+	t.Fatalf("payload/%s/go.mod does not require %s", module, path)
+	return ""
 }
 
 // registries are those of a cluster with a mirror that only this test has.

@@ -1,7 +1,3 @@
-//go:build payload
-
-// Minutes to compile: only what `make payload COMPONENTS="kubelet kube-proxy"` has built is asked, by `go test -tags payload`. Their files are
-// tested natively in payload/, with all other tests.
 package components_test
 
 import (
@@ -26,19 +22,15 @@ import (
 )
 
 // The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as far as Wine is it,
-// and go on to what Wine has not: the container runtime's pipe, and a cluster.
+// and go on to what Wine has not: the container runtime's pipe, and a cluster. R-084, R-090, R-103
 func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
-	ctx := needsWine(t)
 	for service, test := range map[string]struct{ address, until string }{
 		"kubelet":    {"10.2.0.3", "validate service connection"},
 		"kube-proxy": {"10.2.0.4", "failed to list *v1.Node"},
 	} {
 		t.Run(service, func(t *testing.T) {
-			built, err := filepath.Abs(filepath.Join(repository, "build/payload-bin", service, service+".exe"))
-			must(t, err)
-			if _, err := os.Stat(built); err != nil {
-				t.Fatalf("%s was not built: run make payload COMPONENTS=%s", service, service)
-			}
+			built := build(t, service, service+".exe")
+			ctx := needsWine(t)
 			spec := specOf(t, nodespec.Registries{})
 			files := map[string]string{`C:\tests\program.exe`: built}
 			for _, file := range spec.Files {

@@ -32,7 +32,7 @@ func testMain(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
-	for module, packages := range map[string][]string{"containerd": {"tool"}, "cni": {"-test", "."}} {
+	for module, packages := range map[string][]string{"containerd": {"tool"}, "kubelet": {"tool"}, "kube-proxy": {"tool"}, "cni": {"-test", "."}} {
 		if output, err := forWindows(ctx, module, append([]string{"list", "-deps"}, packages...)...).CombinedOutput(); err != nil {
 			fmt.Printf("find what payload/%s is made of: %v\n%s\n", module, err, output)
 			return 1
@@ -44,12 +44,17 @@ func testMain(m *testing.M) int {
 // needsWine skips the test where there are no Wine hosts.
 func needsWine(t *testing.T) context.Context {
 	t.Helper()
-	if err := wine.Available(); err != nil {
-		t.Skipf("SKIPPED: nothing was run under Wine: %v", err)
-	}
+	skipWithoutWine(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+func skipWithoutWine(t *testing.T) {
+	t.Helper()
+	if err := wine.Available(); err != nil {
+		t.Skipf("SKIPPED: nothing was run under Wine: %v", err)
+	}
 }
 
 // forWindows is a go command in a module of the payload, in the environment in which `make payload` builds, so that they share what is
@@ -62,14 +67,30 @@ func forWindows(ctx context.Context, module string, arguments ...string) *exec.C
 	return command
 }
 
-// build builds a program of the payload, or the tests of its module, and gives the file.
-func build(ctx context.Context, t *testing.T, module string, arguments ...string) string {
+// buildTests builds the tests of a module of the payload, and gives the file.
+func buildTests(ctx context.Context, t *testing.T, module string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), module+".exe")
-	command := forWindows(ctx, module, append([]string{arguments[0], "-trimpath", "-o", path}, arguments[1:]...)...)
+	command := forWindows(ctx, module, "test", "-trimpath", "-o", path, "-c", ".")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(command.Args, " "), err, output)
 	}
+	return path
+}
+
+// build builds an executable of the payload with the very program, table and folder of `make payload`, and gives the file. It takes as long as
+// it takes: when nothing was compiled before, the kubelet needs minutes.
+func build(t *testing.T, component, executable string) string {
+	t.Helper()
+	skipWithoutWine(t)
+	command := exec.CommandContext(t.Context(), "go", "run", "./hack/payload", "-executables", executable, "-wine", "")
+	command.Dir = repository
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", executable, err, output)
+	}
+	path, err := filepath.Abs(filepath.Join(repository, "build/payload-bin", component, executable))
+	must(t, err)
 	return path
 }
 

@@ -1,0 +1,54 @@
+package upgrade
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+// runsEverythingOf compares what a host runs with the payload of a release. Each file must be another one than in the release before, but for
+// those of kubelet and agent.
+func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
+	l.Helper()
+	for _, component := range release(l.T, name).payload.Components(withoutMachines) {
+		former, ok := release(l.T, before).payload.Manifest().Component(component.Name)
+		same := component.Name == "kubelet" || component.Name == payload.ComponentAgent
+		if !ok || slices.Equal(former.Files, component.Files) != same {
+			l.Errorf("%s: its files in %s are those of %s: %v", component.Name, name, before, !same)
+		}
+		for _, file := range component.Files {
+			if got := l.digestOnHost(h, component.Name, file.Path); got != file.SHA256 {
+				l.Errorf("%s of %s is %s, and in the release %s", file.Path, component.Name, got, file.SHA256)
+			}
+		}
+	}
+}
+
+// notServices are programs that no service is: others start them, by these paths, when pods come.
+var notServices = map[string]string{
+	"cni": `C:\k\cni\`, "containerd-shim-runhcs-v1.exe": `C:\k\containerd\`,
+}
+
+// digestOnHost is the sha256 of the file that a program's process runs, or of the one that its documented path leads to where it has none.
+func (l lab) digestOnHost(h *rig.Host, component, file string) string {
+	l.Helper()
+	path := cmp.Or(notServices[component], notServices[file])
+	if path != "" {
+		path += file
+	} else {
+		processes := slices.DeleteFunc(h.Machine().RunningProcesses(), func(p host.Process) bool { return p.Name != file })
+		if len(processes) == 0 {
+			return "not running"
+		}
+		path = processes[0].Path
+	}
+	content, err := h.Machine().Drive().ReadFile(path)
+	l.must(err)
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
