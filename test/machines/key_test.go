@@ -32,13 +32,15 @@ func (l lab) nodesHaveKey(count int) {
 	})
 }
 
-// followMachines sees each change of a Machine from now on. The function that it returns waits until all Machines are others than before and
+// followMachines sees each change of a Windows Machine from now on. The function that it returns waits until all Machines are others than before and
 // Running, and returns how many were away at once, and how many were being deleted at once.
 func (l lab) followMachines() func(before []string) (away, going int) {
 	l.Helper()
 	var list machinev1.MachineList
-	l.must(l.Client.List(l.Context(), &list))
-	watching, err := l.Client.Watch(l.Context(), &machinev1.MachineList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	windows := client.MatchingLabels{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}
+	l.must(l.Client.List(l.Context(), &list, windows))
+	since := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	watching, err := l.Client.Watch(l.Context(), &machinev1.MachineList{}, since, windows)
 	l.must(err)
 	l.Cleanup(watching.Stop)
 	machines := map[string]machine{}
