@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/agent"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -108,6 +109,28 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			repaired(t, drift.step)
 		})
 	}
+	//
+	t.Run("kube-proxy that dies again and again is started by Windows each time, also while the agent is away", func(t *testing.T) {
+		must(t, windows.Services.Stop(t.Context(), nodespec.ServiceAgent))
+		for range 4 {
+			before, began := service(t, windows, nodespec.ServiceKubeProxy), clock.Now()
+			must(t, machine.CrashService(nodespec.ServiceKubeProxy, 255))
+			runs := func(*fake.Machine) bool {
+				now := service(t, windows, nodespec.ServiceKubeProxy)
+				return now.State == host.ServiceRunning && now.PID != before.PID && now.CommandLine == before.CommandLine
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			must(t, machine.WaitFor(ctx, runs))
+			cancel()
+			if took := clock.Since(began); took < 10*time.Second {
+				t.Errorf("it took %s: that was not the service manager, which waits for its delay", took)
+			}
+		}
+		if service(t, windows, nodespec.ServiceAgent).State == host.ServiceRunning {
+			t.Error("the agent was there")
+		}
+		must(t, windows.Services.Start(t.Context(), nodespec.ServiceAgent))
+	})
 	t.Run("without the operator, and the node is the same and Ready", func(t *testing.T) {
 		if n := machine.Journal().Count(fake.KindConnection); n != connections {
 			t.Errorf("%d connections were made", n-connections)

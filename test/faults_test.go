@@ -103,6 +103,7 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.VerbSurvivesSession},
 		{fault: winhost.NoiseBeforeOutput},
 		{fault: winhost.PowerShellDefaultShell},
+		{fault: winhost.LingersBeforeReboot},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 
@@ -19,7 +20,7 @@ func (a *agent) gather(ctx context.Context, spec *nodespec.NodeSpec) (plan.Facts
 	parts := []func(context.Context) error{g.system, g.own, g.releases}
 	if spec != nil {
 		g.spec = *spec
-		parts = append(parts, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
+		parts = append(parts, g.before, g.files, g.features, g.environment, g.firewall, g.services, g.networks, g.processes, g.identities, g.eventSource, g.antivirus,
 			g.trustedCertificates, g.routes)
 	}
 	// A verb that waits for ever would hold the lock for ever.
@@ -77,6 +78,19 @@ func (g *gatherer) own(ctx context.Context) error {
 	for _, release := range fallback.Releases {
 		g.facts.Kept = append(g.facts.Kept, release.Directory)
 	}
+	return nil
+}
+
+// before is what the agent knows of the spec that the host was to become last. Nobody goes on from one of another release.
+func (g *gatherer) before(ctx context.Context) error {
+	known, err := g.store.spec(ctx)
+	switch {
+	case errors.Is(err, errForeignSpec):
+		return nil
+	case err != nil || known == nil:
+		return err
+	}
+	g.facts.PodSubnet = known.Network.PodSubnet
 	return nil
 }
 

@@ -22,6 +22,8 @@ type Facts struct {
 	Kept []string `json:"kept,omitempty"`
 	// Payload are the payload files that lie complete on the host, sha256 to path.
 	Payload map[string]string `json:"payload,omitempty"`
+	// PodSubnet is that of the spec that the host was to become last, from which its pods have their addresses; empty when it had none.
+	PodSubnet string `json:"podSubnet,omitempty"`
 	// Ledger is what the host was like before we changed it.
 	Ledger Ledger `json:"ledger"`
 

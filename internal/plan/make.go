@@ -103,7 +103,10 @@ func (m *maker) addStep(step Step) {
 	m.steps = append(m.steps, step)
 }
 
-func (m *maker) plan() Plan { return Plan{Steps: m.steps, Needs: m.needs()} }
+func (m *maker) plan() Plan {
+	m.markSubnet()
+	return Plan{Steps: m.steps, Needs: m.needs()}
+}
 
 // needs are the unmet needs of all that the spec wants, in a fixed order.
 func (m *maker) needs() []nodespec.Need {

@@ -49,6 +49,22 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool { return needsNetwork(file) && nodespec.SamePath(file.Path, path) })
 }
 
+// markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the former one, from where
+// nobody reaches them any more, and must come anew.
+func (m *maker) markSubnet() {
+	if before, now := m.facts.PodSubnet, m.spec.Network.PodSubnet; before == "" || now == "" || before == now {
+		return
+	}
+	for i := range m.steps {
+		switch m.steps[i].Operation.(type) {
+		case AwaitNetwork, CreateEndpoint:
+			m.steps[i].DisturbsPods = true
+		default:
+			m.steps[i].DisturbsPods = m.steps[i].DisturbsPods || IsForNetwork(m.steps[i], m.spec)
+		}
+	}
+}
+
 // startsLater tells whether a service that does not itself wait for the network cannot start yet.
 func (m *maker) startsLater() bool {
 	if !m.unmet[nodespec.NeedCertificate] {

@@ -38,8 +38,9 @@ type HostOptions struct {
 	// AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
 	CloudName  string
 	NoMetadata bool
-	// RebootDuration and BootDelay are how long a reboot takes, and then the SSH server's start.
-	RebootDuration, BootDelay time.Duration
+	// ShutdownDelay is how long the host works on after it has accepted a reboot, RebootDuration how long it is down then, and BootDelay the
+	// SSH server's start after that.
+	ShutdownDelay, RebootDuration, BootDelay time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature of Windows.
 	FeatureDuration time.Duration
 	// Link is the line that SSH connections to this host go over. Default: Options.Link.
@@ -127,7 +128,8 @@ func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
 		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock, ProgramClock: r.programClock(),
-		Programs: r.programs, Contents: r.contents, RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
+		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
+		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {
 			return r.network.Listen(h.at(), port)

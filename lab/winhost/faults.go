@@ -30,6 +30,7 @@ const (
 	PowerShellDefaultShell Fault = "powershell-default-shell"
 	BashDefaultShell       Fault = "bash-default-shell"
 	SlowBoot               Fault = "slow-boot"
+	LingersBeforeReboot    Fault = "lingers-before-reboot"
 	AgentBlocked           Fault = "agent-blocked"
 )
 
@@ -38,7 +39,7 @@ type Parameters struct {
 	Bytes          int64         // where to cut; how much is left of a disk
 	Latency        time.Duration // round trip of a slow link
 	BytesPerSecond int64         // of a slow link
-	Duration       time.Duration // of a slow boot
+	Duration       time.Duration // of a slow boot, of a shutdown
 	Service        string        // that does not start
 	ExitCode       int           // of that service; default 1
 	Command        string        // faults of a command meet only command lines that contain this
@@ -74,6 +75,8 @@ var faultKinds = []faultKind{
 	{PowerShellDefaultShell, "the default shell is PowerShell", Parameters{}, nil},
 	{BashDefaultShell, "the default shell is bash", Parameters{}, nil},
 	{SlowBoot, "the SSH server listens Duration later after each boot", Parameters{Duration: 5 * time.Minute}, nil},
+	{LingersBeforeReboot, "after it has accepted a reboot, the host answers and works for Duration before it goes down",
+		Parameters{Duration: time.Minute}, (*Host).injectLinger},
 	{AgentBlocked, "a security product refuses to run wicd.exe", Parameters{}, nil},
 }
 

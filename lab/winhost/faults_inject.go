@@ -53,6 +53,11 @@ func (h *Host) injectDiskFull(active *activeFault) (undo func(), err error) {
 	return h.machine.DiskFull(active.parameters.Bytes), nil
 }
 
+func (h *Host) injectLinger(active *activeFault) (undo func(), err error) {
+	h.faults.add(active)
+	return h.machine.LingersBeforeReboot(active.parameters.Duration), nil
+}
+
 func (h *Host) injectServiceFailure(active *activeFault) (undo func(), err error) {
 	h.faults.add(active)
 	return h.machine.ServiceFailsToStart(active.parameters.Service, cmp.Or(active.parameters.ExitCode, 1)), nil

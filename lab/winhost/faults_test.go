@@ -258,6 +258,19 @@ func TestFaultsOfTheMachine(t *testing.T) {
 		l.eventually("it listens", func(*fake.Machine) bool { return len(l.details(winhost.KindSSHD)) == 3 })
 		l.dial()
 	})
+	t.Run("lingers-before-reboot", func(t *testing.T) {
+		clock := clocktesting.NewFakeClock(time.Now())
+		l := newLabOn(t, func(o *fake.Options) { o.Clock = clock })
+		l.host.Inject(winhost.LingersBeforeReboot, winhost.Parameters{Duration: time.Minute})
+		before := l.machine.BootID()
+		l.run(`C:\k\reboot.exe`)
+		clock.Step(59 * time.Second)
+		if out, _, code := l.run("echo well"); out != "well\r\n" || code != 0 || l.machine.BootID() != before {
+			t.Errorf("before it goes down it answers %q, %d", out, code)
+		}
+		clock.Step(time.Second)
+		l.eventually("it has booted anew", func(m *fake.Machine) bool { return m.Running() && m.BootID() != before })
+	})
 	t.Run("a firewall rule against SSH", func(t *testing.T) {
 		l := newLab(t)
 		rule := host.FirewallRule{Name: "block", DisplayName: "Block", Protocol: "TCP", LocalPort: 22, Enabled: true}

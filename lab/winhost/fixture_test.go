@@ -69,14 +69,22 @@ var programs = map[string]fake.Program{
 
 func newLab(t *testing.T, change ...func(*winhost.Options)) *lab {
 	t.Helper()
+	return newLabOn(t, func(*fake.Options) {}, change...)
+}
+
+// newLabOn makes a lab on another machine than the usual one.
+func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost.Options)) *lab {
+	t.Helper()
 	l := &lab{t: t, network: winhost.NewNetwork(), key: newKey(t, 1)}
-	l.machine = fake.New(fake.Options{Name: "win-1", Addresses: []string{hostAddress}, Programs: func(content []byte) (fake.Program, error) {
+	created := fake.Options{Name: "win-1", Addresses: []string{hostAddress}, Programs: func(content []byte) (fake.Program, error) {
 		name, _ := strings.CutPrefix(string(content), "MZ ")
 		if program, ok := programs[name]; ok {
 			return program, nil
 		}
 		return nil, errors.New("no program of this test")
-	}})
+	}}
+	machine(&created)
+	l.machine = fake.New(created)
 	l.place(agentPath, "MZ print")
 	for name := range programs {
 		l.place(`C:\k\`+name+`.exe`, "MZ "+name)

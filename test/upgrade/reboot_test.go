@@ -16,7 +16,9 @@ import (
 
 //
 func TestARebootThatAnAdministratorAsksFor(t *testing.T) {
-	l := start(t, withoutMachines, rig.Options{Hosts: []rig.HostOptions{{RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1})
+	l := start(t, withoutMachines, rig.Options{
+		Hosts: []rig.HostOptions{{ShutdownDelay: 2 * time.Second, RebootDuration: 2 * time.Second}, {}}, LinuxNodes: 1,
+	})
 	o := l.operate(initial)
 	l.must(l.ListHosts(t.Context()))
 	l.upgraded(initial, 2, limit)

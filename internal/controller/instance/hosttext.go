@@ -42,7 +42,7 @@ func boundFacts(facts *plan.Facts) {
 	system := &facts.System
 	texts := []*string{
 		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName, &system.PendingHostName, &system.Domain,
-		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback,
+		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback, &facts.PodSubnet,
 	}
 	for _, text := range texts {
 		*text = plain(*text, longestFact)

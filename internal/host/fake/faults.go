@@ -3,6 +3,7 @@ package fake
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/windows-machine-config/wmco/internal/host"
 )
@@ -11,6 +12,7 @@ import (
 type faults struct {
 	hooks     []*operationHook
 	badStarts map[string]int // exit code by service
+	linger    time.Duration  // on top of Options.ShutdownDelay
 }
 
 type operationHook struct{ ask func(Operation) error }
@@ -48,6 +50,18 @@ func (m *Machine) DiskFull(freeBytes int64) (mend func()) {
 		defer m.unlock()
 		m.drive.capacity += taken
 		taken = 0
+	}
+}
+
+// LingersBeforeReboot makes the machine work on for so much longer after it has accepted a reboot, until it is mended.
+func (m *Machine) LingersBeforeReboot(longer time.Duration) (mend func()) {
+	m.lock()
+	defer m.unlock()
+	m.faults.linger = longer
+	return func() {
+		m.lock()
+		defer m.unlock()
+		m.faults.linger = 0
 	}
 }
 

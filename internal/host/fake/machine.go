@@ -30,6 +30,7 @@ type Machine struct {
 	bootTime   time.Time
 	up         context.Context // done when this boot ends
 	down       context.CancelFunc
+	lingers    bool // a reboot was accepted and has not begun
 	onBoot     []func()
 	onShutdown []func()
 

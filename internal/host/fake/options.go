@@ -42,6 +42,8 @@ type Options struct {
 	Routes []string
 	// DiskBytes is the size of C:. Default: 127 GiB.
 	DiskBytes int64
+	// ShutdownDelay is the time between an accepted reboot and the end of all processes, in which the machine works on. Zero: no time passes.
+	ShutdownDelay time.Duration
 	// RebootDuration is the time between the end of all processes and the next boot. Zero: no time passes.
 	RebootDuration time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature. Zero: no time passes.

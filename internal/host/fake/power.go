@@ -135,6 +135,7 @@ func (m *Machine) Close() {
 func (m *Machine) shutDown() {
 	m.boots++
 	m.power = powerOff // before the processes end, so that nothing takes their end for a crash
+	m.lingers = false
 	for _, p := range m.processes {
 		p.end(exitKilled, true)
 	}
@@ -147,27 +148,59 @@ func (m *Machine) shutDown() {
 // power is host.Power for one process.
 type power struct{ p *Process }
 
-// Reboot ends all processes before it returns: nothing that the caller does afterwards has an effect.
+// Reboot is accepted at once. Where the machine does not linger, it ends all processes before it returns: nothing that the caller does
+// afterwards has an effect. Where it does, it works on for that time, as Windows does until its services have stopped, and another reboot
+// that is asked for meanwhile changes nothing.
 func (w power) Reboot(ctx context.Context, reason string) error {
 	return w.p.do(ctx, "Power", "Reboot", reason, func(m *Machine) error {
 		if m.power != powerOn && m.power != powerBooting {
 			return ErrPoweredOff
 		}
-		w.p.record(KindReboot, reason, 0)
-		m.shutDown()
-		m.power = powerRestarting
-		// The wait is cut short by a power off; the timer is there before anyone can see that the machine is down.
-		waiting, cut := context.WithCancel(context.Background())
-		m.down = cut
-		var timer clock.Timer
-		if m.options.RebootDuration > 0 {
-			timer = m.clock.NewTimer(m.options.RebootDuration)
+		if m.lingers {
+			return nil // ERROR_SHUTDOWN_IN_PROGRESS, which is no error of a reboot
 		}
-		boot := m.boots
+		w.p.record(KindReboot, reason, 0)
+		delay := m.options.ShutdownDelay + m.faults.linger
+		if delay <= 0 {
+			m.goDown()
+			return nil
+		}
+		m.lingers = true
 		m.programs.Add(1)
-		go m.comeBack(waiting, timer, boot)
+		go m.linger(m.up, m.clock.NewTimer(delay), m.boots)
 		return nil
 	})
+}
+
+// linger is the time between an accepted reboot and the end of all processes. A power off cuts it short.
+func (m *Machine) linger(up context.Context, timer clock.Timer, boot int) {
+	defer m.programs.Done()
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-up.Done():
+	}
+	m.lock()
+	defer m.unlock()
+	if m.boots == boot {
+		m.goDown()
+	}
+}
+
+// goDown is the first half of a reboot.
+func (m *Machine) goDown() {
+	m.shutDown()
+	m.power = powerRestarting
+	// The wait is cut short by a power off; the timer is there before anyone can see that the machine is down.
+	waiting, cut := context.WithCancel(context.Background())
+	m.down = cut
+	var timer clock.Timer
+	if m.options.RebootDuration > 0 {
+		timer = m.clock.NewTimer(m.options.RebootDuration)
+	}
+	boot := m.boots
+	m.programs.Add(1)
+	go m.comeBack(waiting, timer, boot)
 }
 
 // comeBack is the second half of a reboot. It runs on a goroutine of its own, so that the hooks may wait for the caller of Reboot.

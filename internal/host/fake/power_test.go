@@ -50,6 +50,43 @@ func TestReboot(t *testing.T) {
 			t.Errorf("boot time %s", info.BootTime)
 		}
 	})
+	t.Run("a machine that lingers works on until its time is over, and reboots once", func(t *testing.T) {
+		r := boot(t, programs{"idle": idle}, func(o *Options) { o.ShutdownDelay, o.RebootDuration = time.Minute, time.Minute })
+		before := r.BootID()
+		p := r.process(nil)
+		r.must(p.Host.Power.Reboot(r.ctx, "test"))
+		r.must(r.Power.Reboot(r.ctx, "again"))
+		r.clock.Step(time.Minute - time.Second)
+		r.install("late", "idle")
+		r.must(r.Services.Start(r.ctx, "late"))
+		if !p.Alive() || !r.Running() || r.BootID() != before {
+			t.Errorf("before its end the process lives: %t, the machine runs: %t, in the same boot: %t", p.Alive(), r.Running(), r.BootID() == before)
+		}
+		r.clock.Step(time.Second)
+		r.until(func() bool { return !r.Running() })
+		if p.Alive() {
+			t.Error("the process outlives the shutdown")
+		}
+		r.until(r.clock.HasWaiters)
+		r.clock.Step(time.Minute)
+		r.until(r.Running)
+		if n := r.Journal().Count(KindReboot); n != 1 || r.BootID() == before {
+			t.Errorf("%d reboots, another boot: %t", n, r.BootID() != before)
+		}
+	})
+	t.Run("a machine that lingers and is switched off does not come back", func(t *testing.T) {
+		r := boot(t, nil, func(o *Options) { o.ShutdownDelay = time.Hour })
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.Close()
+		if r.clock.Step(time.Hour); r.Running() {
+			t.Error("it runs")
+		}
+		r.must(r.Boot(r.ctx))
+		before := r.BootID()
+		r.must(r.Power.Reboot(r.ctx, "test"))
+		r.clock.Step(time.Hour)
+		r.until(func() bool { return r.Running() && r.BootID() != before })
+	})
 	t.Run("host name, features and the environment of services wait for the reboot", func(t *testing.T) {
 		seen := make(chan string, 2)
 		r := boot(t, programs{"env": func(ctx context.Context, p *Process) int {

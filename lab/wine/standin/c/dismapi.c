@@ -9,6 +9,8 @@
  * It does not simulate: offline images, packages, drivers, capabilities, parents of features, sources and payloads, progress,
  * cancelling, the time that servicing takes, nor that two callers at once may be told DISMAPI_E_BUSY. Enabling a feature brings
  * neither files nor services to the host.
+ *
+ * Who wants to be shown progress is refused with E_ACCESSDENIED (0x80070005), as over SSH, where no console is there to show it on.
  */
 #include "features.h"
 
@@ -139,8 +141,9 @@ HRESULT WINAPI DismEnableFeature(DismSession session, PCWSTR name, PCWSTR identi
                                  PVOID data) {
     struct feature f;
     HRESULT code = find(session, name, &f);
-    (void)identifier, (void)kind, (void)limit, (void)sources, (void)source_count, (void)all, (void)cancel, (void)progress, (void)data;
+    (void)identifier, (void)kind, (void)limit, (void)sources, (void)source_count, (void)all, (void)cancel, (void)data;
     if (FAILED(code)) return code;
+    if (progress != NULL) return E_ACCESSDENIED;
     return change(&f, DismStateInstalled, DismStateInstallPending, DismStateUninstallPending);
 }
 
@@ -148,8 +151,9 @@ HRESULT WINAPI DismDisableFeature(DismSession session, PCWSTR name, PCWSTR packa
                                   DISM_PROGRESS_CALLBACK progress, PVOID data) {
     struct feature f;
     HRESULT code = find(session, name, &f);
-    (void)package, (void)remove, (void)cancel, (void)progress, (void)data;
+    (void)package, (void)remove, (void)cancel, (void)data;
     if (FAILED(code)) return code;
+    if (progress != NULL) return E_ACCESSDENIED;
     if (f.state == DismStateNotPresent || f.state == DismStateRemoved) return S_OK;
     return change(&f, DismStateStaged, DismStateUninstallPending, DismStateInstallPending);
 }

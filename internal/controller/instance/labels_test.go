@@ -1,0 +1,56 @@
+package instance
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// the kubelet tells what system its node has, and nobody else. The operator neither writes that nor takes it back when it changes.
+func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
+	said := map[string]string{corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64", corev1.LabelWindowsBuild: "10.0.20348", corev1.LabelHostname: machine}
+	instance := ofMachine()
+	instance.Spec.Node = &v1alpha1.NodeMetadata{Labels: map[string]string{
+		corev1.LabelOSStable: "linux", corev1.LabelArchStable: "arm64", corev1.LabelWindowsBuild: "10.0.26100", corev1.LabelHostname: "other", "team": "a",
+	}}
+	x, node := joins(t, instance)
+	check := func(t *testing.T, when string, said map[string]string) {
+		t.Helper()
+		for name, want := range said {
+			if got, there := x.node().Labels[name]; there && got != want {
+				t.Errorf("%s: label %s is %q, the kubelet says %q", when, name, got, want)
+			}
+		}
+		if x.node().Labels["team"] != "a" {
+			t.Errorf("%s: the label that the Machine may set is not there: %v", when, x.node().Labels)
+		}
+	}
+	write := func(said map[string]string) {
+		t.Helper()
+		node = x.node()
+		setAll(&node.Labels, said)
+		if err := x.Client.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := func() {
+		t.Helper()
+		s := x.newScope(x.instance())
+		s.key = x.key
+		if err := s.markNode(t.Context(), x.node()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, "joined, before the kubelet has said anything", map[string]string{
+		corev1.LabelArchStable: "", corev1.LabelWindowsBuild: "", corev1.LabelHostname: "",
+	})
+	write(said)
+	mark()
+	check(t, "proven", said)
+	said[corev1.LabelWindowsBuild] = "10.0.26100"
+	write(said)
+	mark()
+	check(t, "after Windows was upgraded in place", said)
+}

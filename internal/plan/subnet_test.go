@@ -1,0 +1,53 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// pods have addresses of the node's pod subnet, so a node that is given another one is drained for it.
+func TestAnotherPodSubnetIsFeltByPods(t *testing.T) {
+	before, after := clusterInputs(), clusterInputs()
+	after.PodSubnet = "10.132.9.0/24"
+	felt := func(p plan.Plan) bool {
+		return slices.ContainsFunc(p.Steps, func(step plan.Step) bool { return step.DisturbsPods })
+	}
+	madeAnew := func(m *model) { // by hybrid-overlay-node
+		m.subnet = after.PodSubnet
+		m.Networks, m.Endpoints = []host.HNSNetwork{{Name: m.network, Type: "Overlay", Subnet: after.PodSubnet}}, nil
+	}
+	for name, meanwhile := range map[string]func(m *model){
+		"before the network has it":                                  func(*model) {},
+		"when hybrid-overlay-node has made the network anew already": madeAnew,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := settled(t, made(t, before))
+			m.PodSubnet = before.PodSubnet
+			m.Ledger = plan.Record(m.Facts, made(t, after))
+			meanwhile(m)
+			if p := plan.Make(m.Facts, made(t, after)); !felt(p) {
+				t.Errorf("no pod feels\n%s", text(p))
+			}
+			// The agent's service, which has the former spec, leaves that to the operator.
+			if p := plan.Make(m.Facts, made(t, before)); felt(p) {
+				t.Errorf("of its own accord pods feel\n%s", text(p))
+			}
+			madeAnew(m)
+			m.PodSubnet = after.PodSubnet
+			converge(t, m, made(t, after), -1)
+			if p := plan.Make(m.Facts, made(t, after)); len(p.Steps) != 0 {
+				t.Errorf("left to do: %s", text(p))
+			}
+		})
+	}
+	t.Run("the same network that is made anew is not", func(t *testing.T) {
+		m := settled(t, made(t, before))
+		m.PodSubnet, m.Networks, m.Endpoints = before.PodSubnet, nil, nil
+		if p := plan.Make(m.Facts, made(t, before)); len(p.Steps) == 0 || felt(p) {
+			t.Errorf("pods feel\n%s", text(p))
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/lab/rig"
+)
+
+const kubeProxyConfig = `C:\k\kube-proxy.conf`
+
+// hasSubnet tells whether the pods' network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy an address of it.
+func hasSubnet(h *rig.Host, subnet string) bool {
+	s := h.Machine().Snapshot()
+	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool { return n.Name == overlayNetwork && n.Subnet == subnet })
+	return network && strings.Contains(content(h, cniConfig), `"`+subnet+`"`) && strings.Contains(content(h, kubeProxyConfig), `"`+subnet+`"`) &&
+		slices.ContainsFunc(s.Endpoints, func(e host.HNSEndpoint) bool {
+			return e.Network == overlayNetwork && strings.Contains(content(h, kubeProxyConfig), `"`+e.Address+`"`)
+		})
+}
+
+// R-122
+func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
+	l := shared(t)
+	h, others := l.withPods()
+	node, before := l.nodeOf(h), l.looks()
+	for _, c := range []struct{ way, subnet string }{
+		{"to another one", "10.133.2.0/23"}, {"and back", node.Annotations[v1alpha1.AnnotationPodSubnet]},
+	} {
+		t.Run(c.way, func(t *testing.T) {
+			l := lab{t, l.Rig}
+			pods, digests := l.pods(), l.digests()
+			on := podsOn(pods, node.Name)
+			watch, err := l.WatchAvailability(l.Context(), rig.AvailabilityOptions{PodNamespace: workloadNamespace, PodLabels: workloadLabels})
+			l.must(err)
+			defer watch.Stop()
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationPodSubnet, c.subnet)
+			l.must(l.Client.Patch(l.Context(), node.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
+
+			l.eventually("the node to have followed", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+				changed := func(digest string) bool { return !slices.Contains(digests, digest) }
+				done, err := l.done(ctx, reader, changed, entries(others)...)
+				return done && hasSubnet(h, c.subnet), err
+			})
+			l.undisturbed()
+			after := l.pods()
+			var report rig.AvailabilityReport
+			l.within(limit, func(ctx context.Context) (err error) {
+				report, err = watch.Report(ctx)
+				return err
+			})
+			if !slices.Equal(report.Disturbed, []string{node.Name}) || report.MaxDisruptions != 1 || len(report.Ungated) > 0 || report.MinHealthy < replicas-1 {
+				t.Errorf("the gate was not asked, or others were disturbed: %+v", report)
+			}
+			if n := moved(pods, after); n != on {
+				t.Errorf("%d pods are others; %d had an address of the subnet that the node has no more", n, on)
+			}
+			for _, other := range others {
+				if got := changes(before[other.Options.Name], look(other)); len(got) > 0 {
+					t.Errorf("host %s follows the subnet of another: %s", other.Options.Name, got)
+				}
+			}
+			l.silent()
+		})
+	}
+	if got := changes(before[h.Options.Name], look(h)); len(got) > 0 {
+		t.Errorf("the host is not as it was: %s", got)
+	}
+}
+
+// withPods is a host whose node runs pods, and the other hosts.
+func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
+	l.Helper()
+	pods := l.pods()
+	for _, each := range l.Hosts() {
+		if h == nil && podsOn(pods, each.NodeName()) > 0 {
+			h = each
+			continue
+		}
+		others = append(others, each)
+	}
+	return h, others
+}
+
+// entries are what hosts are listed by.
+func entries(hosts []*rig.Host) (addresses []string) {
+	for _, h := range hosts {
+		address, _ := h.Entry()
+		addresses = append(addresses, address)
+	}
+	return addresses
+}
+
+// podsOn is how many pods run on a node.
+func podsOn(pods map[types.UID]string, node string) (n int) {
+	for _, on := range pods {
+		if on == node {
+			n++
+		}
+	}
+	return n
+}
