@@ -197,24 +197,7 @@ func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
 	}
 }
 
-// R-204
-func TestTheServiceIsThatOfTheGuides(t *testing.T) {
-	want := map[string]any{
-		"type": "LoadBalancer", "selector": map[string]any{"app": "win-webserver"}, "ports": []any{map[string]any{"port": int64(80), "targetPort": int64(80)}},
-	}
-	if diff := cmp.Diff(want, read(t, "win-webserver-service.yaml").Object["spec"]); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// webServer is the command of the guides, as one line.
-const webServer = "$listener = New-Object System.Net.HttpListener; $listener.Prefixes.Add('http://*:80/'); $listener.Start();" +
-	"Write-Host('Listening at http://*:80/'); while ($listener.IsListening) { $context = $listener.GetContext(); $response = $context.Response; " +
-	"$content='<html><body><H1>Red Hat OpenShift + Windows Container Workloads</H1></body></html>'; " +
-	"$buffer = [System.Text.Encoding]::UTF8.GetBytes($content); $response.ContentLength64 = $buffer.Length; " +
-	"$response.OutputStream.Write($buffer, 0, $buffer.Length); $response.Close(); };"
-
-// R-207, R-208
+// R-208
 func TestTheWebServerRunsWhatItsImageHas(t *testing.T) {
 	for _, name := range []string{"win-webserver.yaml", "win-webserver-tolerations.yaml"} {
 		containers, _, err := unstructured.NestedSlice(read(t, name).Object, "spec", "template", "spec", "containers")
@@ -225,9 +208,6 @@ func TestTheWebServerRunsWhatItsImageHas(t *testing.T) {
 		command := container["command"].([]any)
 		if container["image"] != "mcr.microsoft.com/windows/servercore:ltsc2019" || command[0] != "powershell.exe" || command[1] != "-command" {
 			t.Errorf("%s: %v", name, container)
-		}
-		if diff := cmp.Diff(webServer, command[2]); diff != "" || len(command) != 3 {
-			t.Errorf("%s: the command is not that of the guides (-want +got):\n%s", name, diff)
 		}
 	}
 }
