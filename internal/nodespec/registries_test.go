@@ -215,7 +215,7 @@ func settledRegistries() Inputs {
 	return in
 }
 
-// What lands on a host is pinned byte by byte; payload/containerd and payload/kubelet read these files with the programs' own loaders.
+// What lands on a host is pinned byte by byte; payload/containerd and lab/controlplane/kubelet read these files with the programs' own loaders.
 func TestGoldenRegistries(t *testing.T) {
 	root := filepath.Join("testdata", "registries")
 	for _, file := range registryFiles(settledRegistries()) {

@@ -11,7 +11,7 @@ import (
 
 // the guide tells by which driver the kubelet mounts what is named after an in-tree driver of a cloud.
 func TestTheGuideTellsTheDriversOfInTreeNames(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "settings.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "settings.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
 )
 
-const nodespec = "../../internal/nodespec"
+const nodespec = "../../../internal/nodespec"
 
 // goldenFiles are the golden files of a name, for every platform that has one.
 func goldenFiles(t *testing.T, name string) []string {

@@ -16,7 +16,7 @@ import (
 
 // R-090, R-116
 func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
-	paths, err := filepath.Glob("../../internal/nodespec/testdata/*/kube-proxy.conf")
+	paths, err := filepath.Glob("../../../internal/nodespec/testdata/*/kube-proxy.conf")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no golden files; %v", err)
 	}
