@@ -182,3 +182,14 @@ func read(t *testing.T, root, name string) string {
 	}
 	return string(content)
 }
+
+func TestATestThatAsksARealProgramIsNotOfTheLab(t *testing.T) {
+	for file, want := range map[string]bool{
+		"lab/standin/kubelet_test.go": true, "internal/host/fake/machine_test.go": true, "lab/controlplane/flags_test.go": true,
+		"lab/controlplane/kubelet/config_test.go": false, "lab/wine/components/cni_test.go": false, "test/join_test.go": false,
+	} {
+		if got := (proof{file, "TestA"}).inLab(); got != want {
+			t.Errorf("%s is of the lab: %t", file, got)
+		}
+	}
+}
