@@ -32,7 +32,7 @@ func testMain(m *testing.M) int {
 		fmt.Println(err)
 		return 1
 	}
-	for module, packages := range map[string][]string{"containerd": {"tool"}, "cni": {"-test", "."}} {
+	for module, packages := range map[string][]string{"containerd": {"tool"}, "cni": {"-test", "."}, "kubelet": {"-test", "./labels"}} {
 		if output, err := forWindows(ctx, module, append([]string{"list", "-deps"}, packages...)...).CombinedOutput(); err != nil {
 			fmt.Printf("find what payload/%s is made of: %v\n%s\n", module, err, output)
 			return 1
