@@ -14,7 +14,7 @@ import (
 // R-085
 func TestNetworkConfigurationIsWhatWinOverlayReads(t *testing.T) {
 	ctx := needsWine(t)
-	files := map[string]string{`C:\tests\payload\cni\cni.exe`: buildTests(ctx, t, "cni")}
+	files := map[string]string{`C:\tests\payload\cni\cni.exe`: buildTests(ctx, t, "cni", ".")}
 	golden := filepath.Join(repository, "internal/nodespec/testdata")
 	must(t, filepath.WalkDir(golden, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "cni.conf" {
