@@ -86,7 +86,7 @@ func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *
 // sample is the container of the example for users.
 func sample(t *testing.T) corev1.Container {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "examples", "win-webserver.yaml"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "win-webserver.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
