@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
@@ -55,9 +56,10 @@ func TestVerifySaysWhenTheKubeletBegan(t *testing.T) {
 	}
 	programs.SetTime(time.Now().Add(-time.Minute))
 	r.must(r.Host().Services.Stop(r.ctx, nodespec.ServiceKubelet))
-	if line, _ := r.run("verify"); !line.Result.KubeletStarted.IsZero() {
+	if line := r.runStepping("verify"); !line.Result.KubeletStarted.IsZero() { // the checks wait for it in vain
 		t.Errorf("of a kubelet that does not run it is told that it began at %s", line.Result.KubeletStarted)
 	}
+	r.clock = clock.RealClock{}
 	r.must(r.Host().Services.Start(r.ctx, nodespec.ServiceKubelet))
 	if line, _ := r.run("verify"); !line.Result.KubeletStarted.Equal(programs.Now()) {
 		t.Errorf("the next one began at %s, told is %s", programs.Now(), line.Result.KubeletStarted)
