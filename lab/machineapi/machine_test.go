@@ -68,7 +68,7 @@ func TestMachinePhases(t *testing.T) {
 }
 
 func TestMachineAddressChange(t *testing.T) {
-	f := start(t)
+	f := start(t, fastClock)
 	f.newMachine("win")
 	before := f.awaitPhase("win", machinev1.PhaseProvisioned).Status.Addresses[0]
 	f.memory.bootAll()
@@ -102,7 +102,7 @@ func TestMachineWaitsForUserData(t *testing.T) {
 }
 
 func TestFailedMachines(t *testing.T) {
-	f := start(t)
+	f := start(t, fastClock)
 	t.Run("a Machine without an image is Failed and stays so", func(t *testing.T) {
 		f := f.with(t)
 		f.newMachine("invalid", func(m *machinev1.Machine) {
