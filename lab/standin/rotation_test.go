@@ -23,7 +23,11 @@ import (
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
 )
+
+// rotationCheck is how often a kubelet looks whether its certificate was rotated.
+const rotationCheck = 5 * time.Second
 
 // age replaces the host's certificate by one that is due to be rotated.
 func (h *clusterHost) age() {
@@ -92,7 +96,8 @@ func (h *clusterHost) current(t *testing.T) string {
 
 func TestKubeletRotatesItsCertificate(t *testing.T) {
 	t.Run("a certificate that is due is renewed in the file store, and the kubelet goes on with it", func(t *testing.T) {
-		h := joinable(t, "win-rotates", Options{})
+		ticking := clocktesting.NewFakeClock(time.Now())
+		h := joinable(t, "win-rotates", Options{Clock: ticking})
 		h.age()
 		aged := h.current(t)
 		h.start("kubelet")
@@ -104,6 +109,7 @@ func TestKubeletRotatesItsCertificate(t *testing.T) {
 			return string(content) != aged, err
 		})
 		h.poll("its connections are made anew", func(context.Context) (bool, error) {
+			ticking.Step(rotationCheck)
 			return strings.Contains(h.read(`C:\var\log\kubelet\kubelet.log`), "Certificate rotation detected"), nil
 		})
 	})
