@@ -83,17 +83,20 @@ func (c *Clock) next() (time.Duration, bool) {
 	return c.timers[0].due.Sub(c.now), true
 }
 
-// leap goes to the next timer if that is at most so far away, and fires all that are due then.
+// grain is how far apart timers may be due that a leap fires together: a transfer has thousands of them.
+const grain = 2 * time.Millisecond
+
+// leap goes to the next timer if that is at most so far away, and on to the last of those that are due within a grain from there.
 func (c *Clock) leap(atMost time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.timers) == 0 || c.timers[0].due.Sub(c.now) > atMost {
 		return
 	}
-	c.now = c.timers[0].due
-	for len(c.timers) > 0 && !c.timers[0].due.After(c.now) {
+	for end := c.timers[0].due.Add(grain); len(c.timers) > 0 && !c.timers[0].due.After(end); {
 		t := c.timers[0]
 		heap.Remove(&c.timers, t.place)
+		c.now = t.due
 		t.fire(c.now)
 		if t.period > 0 {
 			c.set(t, t.period)

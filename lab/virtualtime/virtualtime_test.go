@@ -113,7 +113,22 @@ func TestATimerOfNoTimeFiresAtOnce(t *testing.T) {
 	}
 }
 
-// What is not waited for any more, nothing remembers.
+func TestTimersThatAreDueAlmostTogetherFireTogether(t *testing.T) {
+	c := New(noon)
+	first, second, later := c.NewTimer(time.Second), c.NewTimer(time.Second+grain), c.NewTimer(time.Second+grain+1)
+	c.leap(time.Second)
+	if now := <-first.C(); now.Sub(noon) != time.Second {
+		t.Errorf("the first fires after %s", now.Sub(noon))
+	}
+	if now := <-second.C(); now.Sub(noon) != time.Second+grain || !c.Now().Equal(now) {
+		t.Errorf("the second fires after %s", now.Sub(noon))
+	}
+	if !later.Stop() {
+		t.Error("the third fires as well")
+	}
+}
+
+// A ticker keeps no ticks for a receiver that is not there.
 func TestAReceiverThatComesLateGetsOneTick(t *testing.T) {
 	c := New(noon)
 	ticks := c.NewTicker(time.Second)

@@ -1,10 +1,15 @@
 package instance
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // A MachineSet's name may have 63 characters, and those of its Machines have six more.
@@ -26,4 +31,31 @@ func TestTheLabelOfARequestTakesEveryNameOfAMachine(t *testing.T) {
 	if labelOf(long+"-x2k4f") == labelOf(long+"-7vq9z") {
 		t.Error("two Machines of one MachineSet have one label")
 	}
+}
+
+func TestASignatureIsLookedForOnTheOperatorsClockAndOnlySoLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ticking, looks, ended := clocktesting.NewFakeClock(time.Now()), 0, make(chan error, 1)
+		r := &Reconciler{Clock: ticking}
+		begin := func(enough int) {
+			looks = 0
+			go func() {
+				ended <- r.await(t.Context(), signPoll, signLimit, func(context.Context) (bool, error) { looks++; return looks == enough, nil })
+			}()
+			synctest.Wait()
+		}
+		begin(2)
+		if looks != 1 {
+			t.Fatalf("at once it looks %d times", looks)
+		}
+		ticking.Step(signPoll)
+		if err := <-ended; err != nil || looks != 2 {
+			t.Errorf("after %d looks: %v", looks, err)
+		}
+		began := time.Now()
+		begin(-1)
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != signLimit {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
 }
