@@ -48,7 +48,7 @@ func (s *seeder) test(ctx context.Context, directory, name string, tests []strin
 	if usesRapid(filepath.Join(directory, filepath.FromSlash(name))) {
 		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried for ever after
 	}
-	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // packages and tests of this repository
+	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = directory
 	command.Env = append(os.Environ(), "PWD="+directory)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -82,7 +82,7 @@ func testName(test string) string { return strings.ReplaceAll(test, " ", "_") }
 func usesRapid(folder string) bool {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	return err == nil && slices.ContainsFunc(files, func(file string) bool {
-		data, err := os.ReadFile(file) //nolint:gosec // a file of this repository
+		data, err := os.ReadFile(file)
 		return err == nil && bytes.Contains(data, []byte(`"pgregory.net/rapid"`))
 	})
 }

@@ -68,3 +68,16 @@ func TestAMachineThatHasFailedIsLeftToWhoeverRepairsIt(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestARequestToASignerThatKubeletsDoNotAskIsNoNodes(t *testing.T) {
+	request := servingRequest(t, nil)
+	for signer, is := range map[string]bool{
+		certificatesv1.KubeletServingSignerName: true, certificatesv1.KubeAPIServerClientKubeletSignerName: true,
+		certificatesv1.KubeAPIServerClientSignerName: false, "example.com/signer": false, "": false,
+	} {
+		request.Spec.SignerName = signer
+		if AsksFor(request, "win-a") != is {
+			t.Errorf("%q: want %t", signer, is)
+		}
+	}
+}
