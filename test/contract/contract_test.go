@@ -29,7 +29,8 @@ const enabled = `[Software\\wmco-lab\\features\\Containers]
 "Restart"=dword:00000001
 `
 
-// Over SSH, without a console, features are changed by calls that show no progress: the API is the lab's, the calls are ours.
+// Over SSH, without a console, features are changed by calls that show no progress: the API is the lab's, and it refuses all others; the calls are ours.
+// R-096
 func TestHostContractUnderWine(t *testing.T) {
 	ctx := needsWine(t)
 	files := map[string]string{program: build(ctx, t, "./internal/host/windows")}
