@@ -50,7 +50,7 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 			if (o != nil) != test.waits {
 				t.Fatalf("in the way is %+v", o)
 			}
-			if test.waits && (!o.waiting || o.after == 0 || o.reason != v1alpha1.ReasonRebooting || condition.Reason != v1alpha1.ReasonRebooting) {
+			if test.waits && (!o.waiting || o.after <= 0 || o.after > lastRebootPoll || o.reason != v1alpha1.ReasonRebooting || condition.Reason != v1alpha1.ReasonRebooting) {
 				t.Errorf("it waits by %+v, and the condition is %+v", o, condition)
 			}
 			if test.waits && (s.session.agent != "" || s.session.facts != nil) {

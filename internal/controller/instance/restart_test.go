@@ -6,67 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/plan"
 )
-
-// restarting is an instance whose host was to restart at noon, in that boot.
-func restarting(boot string) *v1alpha1.WindowsInstance {
-	instance := listed()
-	instance.Status.Host = &v1alpha1.HostStatus{Name: machine, BootID: boot}
-	instance.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRebooting, LastTransitionTime: metav1.NewTime(noon),
-	}}
-	return instance
-}
-
-//
-func TestARestartIsWaitedForUntilTheHostHasAnotherBootID(t *testing.T) {
-	const before, after = "boot-1", "boot-2"
-	for name, c := range map[string]struct {
-		told   string        // the boot id that the host tells
-		passed time.Duration // since noon
-		waits  bool
-		event  bool // that it is back
-	}{
-		"a host that still answers from before is not gone on with":     {told: before, waits: true},
-		"nor is one just before it counts as not restarted":             {told: before, passed: restartLimit - time.Second, waits: true},
-		"a host that has kept its boot id for too long is told again":   {told: before, passed: restartLimit},
-		"a host with another boot id is back":                           {told: after, event: true},
-		"a host with another boot id is back, however long it was away": {told: after, passed: rebootLimit + time.Hour, event: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := newTrial(t, restarting(before))
-			x.clock.Step(c.passed)
-			s := x.newScope(restarting(before))
-			s.session.facts = &plan.Facts{System: host.SystemInfo{BootID: c.told}}
-			o := s.awaitRestart(s.session.facts)
-			if waits := o != nil; waits != c.waits {
-				t.Fatalf("it waits: %t", waits)
-			}
-			reason := meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionPrepared).Reason
-			if c.waits {
-				if !o.waiting || o.reason != v1alpha1.ReasonRebooting || o.after <= 0 || o.after > lastRebootPoll || reason != v1alpha1.ReasonRebooting {
-					t.Errorf("the wait is %+v, Prepared is for %s", o, reason)
-				}
-				if s.session.facts != nil {
-					t.Error("what the host told from before is believed at the next look")
-				}
-			} else if reason != v1alpha1.ReasonNotYet {
-				t.Errorf("Prepared is still for %s", reason)
-			}
-			told := x.told()
-			if event := slices.ContainsFunc(told, func(e string) bool { return strings.Contains(e, "HostRestarted") }); event != c.event || len(told) > 1 {
-				t.Errorf("the events are %q", told)
-			}
-		})
-	}
-}
 
 //
 func TestAHostThatAnswersBeforeItGoesDownIsAskedForFactsOnly(t *testing.T) {
