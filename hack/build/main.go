@@ -21,6 +21,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.version, "version", "", "the operator's `version`")
 	flag.StringVar(&o.kubernetes, "kubernetes", "", "the `version` that the lab's control plane reports")
+	flag.StringVar(&o.into, "into", "build", "`directory` to write the programs to")
 	flag.BoolVar(&o.fips, "fips", false, "build operator and agent in FIPS mode")
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "usage: build [flags] program...\nThe programs are %s.\n", strings.Join(names(), ", "))
@@ -54,7 +55,7 @@ func run(ctx context.Context, o options, wanted []string) error {
 		group.Go(func() {
 			for _, p := range lane {
 				if err := p.build(ctx, o, progress); err != nil {
-					failures <- fmt.Errorf("%s: %w", p.output, err)
+					failures <- fmt.Errorf("%s: %w", p.name, err)
 					return
 				}
 			}

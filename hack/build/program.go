@@ -14,7 +14,7 @@ import (
 
 // options are what the Makefile says of all programs.
 type options struct {
-	version, kubernetes string
+	version, kubernetes, into string
 	fips                bool
 }
 
@@ -30,15 +30,15 @@ type program struct {
 
 // programs are all that can be built.
 var programs = []program{
-	{name: "lab-controlplane", output: "build/lab-controlplane", module: "lab/controlplane", source: ".", goos: "linux", flags: kubernetesFlags},
-	{name: "wmco", output: "build/wmco", module: ".", source: "./cmd/wmco", goos: "linux", product: true, flags: func(o options) []string {
+	{name: "lab-controlplane", output: "lab-controlplane", module: "lab/controlplane", source: ".", goos: "linux", flags: kubernetesFlags},
+	{name: "wmco", output: "wmco", module: ".", source: "./cmd/wmco", goos: "linux", product: true, flags: func(o options) []string {
 		return []string{"-ldflags", "-X main.version=" + o.version}
 	}},
-	{name: "lab", output: "build/lab", module: ".", source: "./lab/demo", goos: "linux"},
-	{name: "wicd.exe", output: "build/wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true, flags: func(o options) []string {
+	{name: "lab", output: "lab", module: ".", source: "./lab/demo", goos: "linux"},
+	{name: "wicd.exe", output: "wicd.exe", module: ".", source: "./cmd/wicd", goos: "windows", product: true, flags: func(o options) []string {
 		return []string{"-trimpath", "-ldflags", "-s -w -X main.version=" + o.version}
 	}},
-	{name: "kubectl", output: "build/kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl", goos: "linux", flags: kubernetesFlags},
+	{name: "kubectl", output: "kubectl", module: "lab/controlplane", source: "k8s.io/kubernetes/cmd/kubectl", goos: "linux", flags: kubernetesFlags},
 	tool("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),
 	tool("golangci-lint", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint"),
 	tool("govulncheck", "golang.org/x/vuln/cmd/govulncheck"),
@@ -47,7 +47,7 @@ var programs = []program{
 
 // tool is a program of the module tools, which pins its version.
 func tool(name, source string) program {
-	return program{name: name, output: "build/tools/" + name, module: "tools", source: source, goos: "linux"}
+	return program{name: name, output: "tools/" + name, module: "tools", source: source, goos: "linux"}
 }
 
 // kubernetesFlags give Kubernetes' programs their version; without it they say v0.0.0-master.
@@ -99,7 +99,7 @@ func (p program) environment(o options) []string {
 
 // build builds the program, and reports to progress what is compiled for it.
 func (p program) build(ctx context.Context, o options, progress *progress) error {
-	output, err := filepath.Abs(p.output)
+	output, err := filepath.Abs(filepath.Join(o.into, p.output))
 	if err != nil {
 		return err
 	}

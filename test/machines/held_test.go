@@ -32,7 +32,6 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	makeRoom := l.InjectVM(rig.VMFault{Machine: "windows-a-*", CreateFails: errors.New("VcpuLimitExceeded: the quota is used up")})
 	defer makeRoom()
 
-	// All of them are known to need another key before the first may be replaced, so that it is the first by name.
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
 	l.must(l.RotateKey(t.Context(), false))
 	for _, name := range []string{held, next, b} {
@@ -41,11 +40,24 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 		})
 	}
 	trail, others := l.trail(), l.machineUIDs([]string{next})
+	// The one whose pods may not leave is the first: the others may not be replaced before.
+	l.pauseInstance(next, true)
 	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
-		p.Paused, p.FailureDeadline = false, &metav1.Duration{Duration: time.Minute}
+		p.Paused, p.FailureDeadline = false, &metav1.Duration{Duration: time.Hour}
+		p.Pools = []v1alpha1.DisruptionPool{{Name: "MachineSet/windows-b", Paused: true}}
 	})
+	l.inTime(func(ctx context.Context) error {
+		return l.WaitForMachines(ctx, "windows-a", "Machine "+held+" to be deleted", func(machines []machine) bool {
+			return slices.ContainsFunc(machines, func(m machine) bool { return m.Name == held && m.DeletionTimestamp != nil })
+		})
+	})
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Pools = nil })
+	l.pauseInstance(next, false)
 
 	l.event("another MachineSet waits for it", "ReplacementWaits", b, node.Name+" (MachineSet/windows-a) is being replaced")
+	l.changePolicy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
+		p.FailureDeadline = &metav1.Duration{Duration: time.Minute}
+	})
 	l.event("after failureDeadline it has failed, and why", "DisruptionFailed", v1alpha1.DisruptionPolicyName,
 		"Machine "+held+" is still being deleted", w.Namespace+"/web-", "disruption budget")
 	l.inTime(func(ctx context.Context) error { return l.WaitMachineGone(ctx, b, nodeOfB) })
@@ -70,6 +82,16 @@ func TestAReplacementThatPodsHoldUp(t *testing.T) {
 			t.Errorf("the operator has deleted Machine %s %d times", name, n)
 		}
 	}
+}
+
+// pauseInstance pauses the instance of a Machine, or has it go on.
+func (l lab) pauseInstance(machine string, paused bool) {
+	l.Helper()
+	instance, err := l.MachineInstance(l.Context(), machine)
+	l.must(err)
+	after := instance.DeepCopy()
+	after.Spec.Paused = paused
+	l.must(l.Client.Patch(l.Context(), after, client.MergeFrom(instance)))
 }
 
 // event waits for an event of the operator about the object with a name whose text has these parts.
