@@ -36,7 +36,7 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 		f.workers("linux-workers", "aws.yaml")
 		f.succeeds("--replicas=0")
 		written := f.file()
-		if want := machineset.LabelCluster + ": " + name + "\n"; !strings.Contains(string(written), want) {
+		if want := machineset.LabelCluster + ": " + name + "\n"; !strings.Contains(written, want) {
 			t.Errorf("the MachineSet that the script writes has no %q:\n%s", want, written)
 		}
 	})

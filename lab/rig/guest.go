@@ -134,15 +134,8 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	if !g.vm.wait(ctx, delay) {
 		return ctx.Err()
 	}
-	for _, fault := range faults {
-		if !fault.UserDataHangs {
-			continue
-		}
-		select {
-		case <-fault.mended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := awaitMended(ctx, faults); err != nil {
+		return err
 	}
 	settings, err := userdata.ParseHeader(g.script)
 	if err != nil {
@@ -173,6 +166,21 @@ func (g *guest) run(ctx context.Context, faults []*activeVMFault) error {
 	g.mu.Lock()
 	g.ran = true
 	g.mu.Unlock()
+	return nil
+}
+
+// awaitMended waits while user data hangs.
+func awaitMended(ctx context.Context, faults []*activeVMFault) error {
+	for _, fault := range faults {
+		if !fault.UserDataHangs {
+			continue
+		}
+		select {
+		case <-fault.mended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return nil
 }
 

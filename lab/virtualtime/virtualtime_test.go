@@ -174,22 +174,18 @@ func TestAProgramThatComputesIsSeen(t *testing.T) {
 }
 
 func TestThisProcessIsSeenAtWorkItself(t *testing.T) {
-	busy, stop := Programs(), make(chan struct{})
-	worked := make(chan struct{})
+	busy, worked := Programs(), make(chan struct{})
+	var stop atomic.Bool
 	go func() {
 		defer close(worked)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
+		for !stop.Load() { // at work
+			continue
 		}
 	}()
 	for !busy() {
 		time.Sleep(time.Millisecond)
 	}
-	close(stop)
+	stop.Store(true)
 	<-worked
 	for busy() {
 		time.Sleep(time.Millisecond)
