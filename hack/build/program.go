@@ -15,7 +15,7 @@ import (
 // options are what the Makefile says of all programs.
 type options struct {
 	version, kubernetes, into string
-	fips                bool
+	fips                      bool
 }
 
 // program is an executable, and what it is built from.
