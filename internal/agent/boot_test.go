@@ -36,9 +36,7 @@ func (r *rig) reboot() {
 	r.must(r.WaitFor(r.ctx, func(*fake.Machine) bool { return r.count("ready", nodespec.ServiceAgent) > n }))
 }
 
-func (r *rig) hasNetwork() bool {
-	return slices.ContainsFunc(r.Snapshot().Networks, func(n host.HNSNetwork) bool { return n.Name == hnsNetwork })
-}
+func (r *rig) hasNetwork() bool { return r.HasNetwork(hnsNetwork) }
 
 func (r *rig) runsNow(name string) bool {
 	service, _ := r.Service(name)
@@ -178,7 +176,7 @@ func after(names []string, name string) []string {
 //
 func TestServiceKilledAnywhereAfterABoot(t *testing.T) {
 	t.Parallel()
-	for n := 1; n <= 12; n++ {
+	for n := range boundaries(12) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := node(t)

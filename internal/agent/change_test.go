@@ -136,7 +136,7 @@ func TestRestartForAChangedFileSurvivesAKill(t *testing.T) {
 	whole := &killer{}
 	whole.watch(reference)
 	reference.applied(spec(reference))
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		r := joined(t)
 		started := r.count(fake.KindService, "kubelet runs")
 		k := &killer{n: n}

@@ -54,7 +54,7 @@ func TestUpgradeKilledAnywhere(t *testing.T) {
 			s.prepare(reference)
 			whole.watch(reference)
 			s.killed(reference)
-			for n := 1; n <= whole.seen; n++ {
+			for n := range boundaries(whole.seen) {
 				t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 					t.Parallel()
 					r := joined(t)
@@ -85,7 +85,7 @@ func TestRollbackOfHalfAnUpgrade(t *testing.T) {
 	whole := &killer{}
 	whole.watch(origin)
 	origin.result(origin.upgrade(origin.next(), former))
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := joined(t)

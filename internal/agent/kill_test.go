@@ -3,6 +3,7 @@ package agent_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"strings"
 	"testing"
@@ -47,6 +48,19 @@ func (k *killer) watch(r *rig) {
 	})
 }
 
+// boundaries are where a test kills: before each of so many changes. With -short, which the race detector runs with, every eighth is enough: it looks
+// at how goroutines meet, and they meet everywhere in the same ways.
+func boundaries(changes int) iter.Seq[int] {
+	step := 1
+	if testing.Short() {
+		step = 8
+	}
+	return func(yield func(int) bool) {
+		for n := 1; n <= changes && yield(n); n += step {
+		}
+	}
+}
+
 // withoutChance leaves out what differs between two runs for good reasons: keys, and what the agent notes for itself.
 func withoutChance(s fake.Snapshot) fake.Snapshot {
 	for path, file := range s.Files {
@@ -82,7 +96,7 @@ func TestConfigurationKilledAnywhere(t *testing.T) {
 	if whole.seen < 60 {
 		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
 	}
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t).start()
@@ -126,7 +140,7 @@ func TestRemovalKilledAnywhere(t *testing.T) {
 	if whole.seen < 20 {
 		t.Fatalf("only %d changes: the test does not see the agent", whole.seen)
 	}
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, used).start()

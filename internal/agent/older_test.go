@@ -184,7 +184,7 @@ func TestTakeOverKilledAnywhere(t *testing.T) {
 	reference.configure()
 	reference.awaitSettled()
 	want := withoutChance(reference.Snapshot())
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := takenOver(t, olderSettings)
@@ -240,7 +240,7 @@ func TestRemovalInsteadOfATakeOver(t *testing.T) {
 		t.Errorf("steps %v", steps)
 	}
 	returned(reference)
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		t.Run(fmt.Sprintf("killed before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r := takenOver(t)

@@ -126,7 +126,7 @@ func TestSettingsKilledAnywhere(t *testing.T) {
 	want := withoutChance(reference.Snapshot())
 	story(reference, whole)
 	compare(t, want, withoutChance(reference.Snapshot()))
-	for n := 1; n <= whole.seen; n++ {
+	for n := range boundaries(whole.seen) {
 		t.Run(fmt.Sprintf("before change %d", n), func(t *testing.T) {
 			t.Parallel()
 			r, k := joined(t), &killer{n: n}

@@ -97,7 +97,7 @@ func TestAgentUpgradeWhileItRuns(t *testing.T) {
 		whole := &killer{}
 		whole.watch(reference)
 		reference.applied(reference.upgraded())
-		for n := 1; n <= whole.seen; n++ {
+		for n := range boundaries(whole.seen) {
 			r := joined(t)
 			k := &killer{n: n}
 			k.watch(r)

@@ -62,9 +62,9 @@ func (l lab) settle(sets, replicas, pods int) fleet {
 
 // A fleet of Machines and bring-your-own hosts goes through three releases.
 func TestAFleetIsUpgraded(t *testing.T) {
-	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(3), LinuxNodes: 1})
+	l := start(t, withMachines, rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1})
 	o := l.operate(initial)
-	f := l.settle(3, 3, 12)
+	f := l.settle(2, 2, 8)
 	l.silent()
 
 	//
@@ -74,8 +74,8 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		warned := l.warnings()
 		o = l.raise(o, patch)
 		l.upgraded(patch, f.nodes(), fleetLimit)
-		f.runs(12)
-		w.kept(1, 11)
+		f.runs(8)
+		w.kept(1, 7)
 		after := l.machines()
 		for _, name := range before {
 			if slices.Contains(after, name) {
@@ -107,7 +107,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		connections := rigtest.Connections(l.Rig)
 		o = l.raise(o, unchanged)
 		l.upgraded(unchanged, f.nodes(), limit)
-		w.kept(0, 12)
+		w.kept(0, 8)
 		if after := l.machines(); !slices.Equal(before, after) {
 			t.Errorf("Machines were %v, and are %v", before, after)
 		}
@@ -140,8 +140,8 @@ func TestAFleetIsUpgraded(t *testing.T) {
 		}
 		o = l.raise(o, patch2)
 		l.upgraded(patch2, f.nodes(), fleetLimit)
-		f.runs(12)
-		w.kept(1, 11)
+		f.runs(8)
+		w.kept(1, 7)
 		if after := l.machines(); !slices.Equal(before, after) {
 			t.Errorf("Machines were %v, and are %v", before, after)
 		}

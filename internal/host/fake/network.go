@@ -27,6 +27,13 @@ func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 	})
 }
 
+// HasNetwork reports whether an HNS network is there.
+func (m *Machine) HasNetwork(name string) bool {
+	m.lock()
+	defer m.unlock()
+	return m.network(name) >= 0
+}
+
 func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 	if err := m.hns(); err != nil {
 		return err
