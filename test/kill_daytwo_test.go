@@ -38,11 +38,12 @@ type dayTwo struct {
 // The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes over: each node is in
 // service in the end, with nothing that is held for it, and each host was restarted as often as was asked for. R-107
 func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
+	controlPlane := besides(t)
 	k := newReaper(t)
 	k.gate = true
 	first, next, bad := threeReleases(t)
 	r := installed(t, rig.Options{
-		Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied), PayloadDir: first.PayloadDirectory, Version: first.Version,
+		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied), PayloadDir: first.PayloadDirectory, Version: first.Version,
 	})
 	t.Cleanup(k.end)
 	d := &dayTwo{reaper: k, next: next, ended: map[string]string{}}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -20,21 +21,22 @@ type fewest struct{ configuration, removal int }
 // The operator dies at every boundary between two steps of a first configuration, and of a removal, and another takes over.
 //
 func TestAnOperatorKilledAtAnyStepIsReplacedWithoutHarm(t *testing.T) {
-	killedAtAnyStep(t, newReaper(t), 10, fewest{configuration: 130, removal: 40})
+	killedAtAnyStep(t, besides(t), newReaper(t), 10, fewest{configuration: 130, removal: 40})
 }
 
 // The agent dies before every change that it makes during a first configuration and a removal, and the operator runs it again.
 //
 func TestAnAgentKilledAtAnyStepIsRunAgainWithoutHarm(t *testing.T) {
+	controlPlane := besides(t)
 	k := newReaper(t)
 	k.agentsOnly = true
-	killedAtAnyStep(t, k, 14, fewest{configuration: 90, removal: 25})
+	killedAtAnyStep(t, controlPlane, k, 14, fewest{configuration: 90, removal: 25})
 }
 
 // killedAtAnyStep has hosts configured and given back under kills: each becomes Ready, nothing is done twice that must not be, and in the
 // end each is as it was.
-func killedAtAnyStep(t *testing.T, k *reaper, hosts int, atLeast fewest) {
-	r := installed(t, rig.Options{Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.occupied)})
+func killedAtAnyStep(t *testing.T, controlPlane *cluster.Cluster, k *reaper, hosts int, atLeast fewest) {
+	r := installed(t, rig.Options{Cluster: controlPlane, Hosts: rig.Hosts(1 + hosts), Clock: fastClock(t, k.occupied)})
 	t.Cleanup(k.end)
 	for _, h := range r.Hosts() {
 		k.attach(r, h)

@@ -16,7 +16,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true})
+var (
+	controlPlane = cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true}
+	shared       = clustertest.New(controlPlane)
+)
 
 // agentPath is the agent, as make has built it.
 const agentPath = "../build/wicd.exe"
@@ -28,10 +31,28 @@ func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)
 
 const limit = rigtest.Patience
 
-// start boots a lab with these hosts on the shared control plane.
+// besides lets a test run beside others that call it, on a control plane of its own, which goes with the test.
+func besides(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	t.Parallel()
+	c, err := cluster.Start(t.Context(), controlPlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// start boots a lab with these hosts on the shared control plane, if no other one is given.
 func start(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
-	options.Cluster = shared.Cluster(t)
+	if options.Cluster == nil {
+		options.Cluster = shared.Cluster(t)
+	}
 	if options.PayloadDir == "" {
 		options.PayloadDir = files.Directory(t)
 	}

@@ -35,6 +35,8 @@ func startProcess(binary string, args []string, files []*os.File, log string) (*
 	defer output.Close() // the process has its own
 	p := &process{command: exec.Command(binary, args...), log: log, done: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = output, output
+	// Collecting garbage seldom saves a twelfth of its work, which is most of what a test of ours costs, for 250 MB.
+	p.command.Env = append(os.Environ(), "GOGC=400")
 	p.command.ExtraFiles = files
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error)

@@ -46,8 +46,12 @@ func TestTwoOperatorsAtTheSameTimeKeepTheBudget(t *testing.T) {
 		}
 	}()
 
-	for round := range 50 {
-		if round == 25 {
+	rounds := 50
+	if testing.Short() {
+		rounds = 10
+	}
+	for round := range rounds {
+		if round == rounds/2 {
 			budget = 2
 			w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaxUnavailable = ptr.To(intstr.FromInt32(2)) })
 			w.await("both know the new budget", func(ctx context.Context) (bool, error) {
