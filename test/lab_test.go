@@ -25,7 +25,7 @@ var (
 const agentPath = "../build/wicd.exe"
 
 // files are the payload with the real agent in it.
-var files = rigtest.NewPayload(agentPath, payload.Options{})
+var files = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
 
 func TestMain(m *testing.M) { os.Exit(rigtest.Main(m, shared.Stop, files.Remove)) }
 

@@ -17,7 +17,6 @@ type Clock struct {
 	now    time.Time
 	timers queue
 	made   int
-	held   int
 }
 
 var _ clock.WithTicker = (*Clock)(nil)
@@ -91,7 +90,7 @@ const grain = 2 * time.Millisecond
 func (c *Clock) leap(atMost time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.held > 0 || len(c.timers) == 0 || c.timers[0].due.Sub(c.now) > atMost {
+	if len(c.timers) == 0 || c.timers[0].due.Sub(c.now) > atMost {
 		return
 	}
 	for end := c.timers[0].due.Add(grain); len(c.timers) > 0 && !c.timers[0].due.After(end); {

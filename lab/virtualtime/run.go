@@ -2,7 +2,6 @@ package virtualtime
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -35,18 +34,6 @@ func (c *Clock) Run(ctx context.Context, busy func() bool) {
 			quiet = 0
 		}
 	}
-}
-
-// Hold lets no time pass until release is called, whoever is at rest: a test looks at what is said meanwhile.
-func (c *Clock) Hold() (release func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.held++
-	return sync.OnceFunc(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.held--
-	})
 }
 
 // pause is the time between two looks before a leap.

@@ -29,24 +29,6 @@ func run(t *testing.T, c *Clock, busy func() bool) {
 
 func idle() bool { return false }
 
-func TestNoTimePassesWhileItIsHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := New(noon)
-		first, second := c.Hold(), c.Hold()
-		over := c.After(time.Hour)
-		run(t, c, idle)
-		time.Sleep(time.Minute)
-		first()
-		first() // is released once
-		time.Sleep(time.Minute)
-		if !c.Now().Equal(noon) {
-			t.Fatalf("it is %s", c.Now())
-		}
-		second()
-		<-over
-	})
-}
-
 func TestTimePassesOnlyWhileNobodyWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, busy := New(noon), atomic.Bool{}

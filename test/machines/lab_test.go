@@ -30,15 +30,20 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	takeAway := []func() int{files.Remove}
+	takeAway := []func() int{files.Remove, allFiles.Remove}
 	for _, platform := range platforms {
 		takeAway = append(takeAway, platform.Stop)
 	}
 	os.Exit(rigtest.Main(m, takeAway...))
 }
 
-// files are the payload with the real agent in it.
-var files = rigtest.NewPayload("../../build/wicd.exe", payload.Options{})
+const agentPath = "../../build/wicd.exe"
+
+// Payloads with the real agent in them: a small one, and one for the test that measures how long it takes.
+var (
+	files    = rigtest.NewPayload(agentPath, payload.Options{SizePercent: 25})
+	allFiles = rigtest.NewPayload(agentPath, payload.Options{})
+)
 
 // lab is a rig with its test.
 type lab struct {
@@ -49,7 +54,10 @@ type lab struct {
 // start boots a lab on the control plane of a platform and installs the operator with its key, but does not run it.
 func start(t *testing.T, platform string, options rig.Options) lab {
 	t.Helper()
-	options.Cluster, options.PayloadDir, options.MachineAPI = platforms[platform].Cluster(t), files.Directory(t), platform != "None"
+	options.Cluster, options.MachineAPI = platforms[platform].Cluster(t), platform != "None"
+	if options.PayloadDir == "" {
+		options.PayloadDir = files.Directory(t)
+	}
 	r := rigtest.Boot(t, options)
 	rigtest.Install(t, r)
 	return lab{t, r}

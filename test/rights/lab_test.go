@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // files are the payload with the real agent in it.
-var files = rigtest.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{})
+var files = rigtest.NewPayload(filepath.Join(root, "build", "wicd.exe"), payload.Options{SizePercent: 25})
 
 const limit = rigtest.Patience
 

@@ -75,6 +75,10 @@ func Libraries() []string {
 // Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same bytes. It fails with
 // ErrNoCompiler where there is none.
 func Build(ctx context.Context, directory string) error {
+	return build(ctx, directory, append(slices.Clone(libraries), launcher))
+}
+
+func build(ctx context.Context, directory string, wanted []library) error {
 	compiler, err := exec.LookPath(Compiler)
 	if err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", ErrNoCompiler)
@@ -90,7 +94,7 @@ func Build(ctx context.Context, directory string) error {
 	if err := os.CopyFS(work, sources); err != nil {
 		return fmt.Errorf("build the stand-ins for Windows' libraries: %w", err)
 	}
-	for _, l := range append(slices.Clone(libraries), launcher) {
+	for _, l := range wanted {
 		if err := l.build(ctx, compiler, filepath.Join(work, "c"), directory); err != nil {
 			return fmt.Errorf("build %s: %w", l.name, err)
 		}

@@ -10,22 +10,27 @@ import (
 	"testing"
 )
 
+// The Wine hosts of all tests have what Build made. One library with the C runtime and the one without it show that it is the same each time.
 func TestBuild(t *testing.T) {
+	wanted := slices.DeleteFunc(slices.Clone(libraries), func(l library) bool { return l.name != "dismapi.dll" && !l.bare })
+	if len(wanted) != 2 {
+		t.Fatalf("%d libraries are built", len(wanted))
+	}
 	first, second := t.TempDir(), t.TempDir()
-	err := Build(t.Context(), first)
+	err := build(t.Context(), first, wanted)
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skipf("SKIPPED: the stand-ins for Windows' libraries are not built: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Build(t.Context(), second); err != nil {
+	if err := build(t.Context(), second, wanted); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(Libraries(), Launcher) {
-		t.Run(name+" is the same when it is built twice", func(t *testing.T) {
-			a, errA := os.ReadFile(filepath.Join(first, name))
-			b, errB := os.ReadFile(filepath.Join(second, name))
+	for _, l := range wanted {
+		t.Run(l.name+" is the same when it is built twice", func(t *testing.T) {
+			a, errA := os.ReadFile(filepath.Join(first, l.name))
+			b, errB := os.ReadFile(filepath.Join(second, l.name))
 			if err := errors.Join(errA, errB); err != nil {
 				t.Fatal(err)
 			}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// poll is how often a condition of a start is looked at. Starts are waited for by people.
-const poll = 20 * time.Millisecond
+// poll is how often a condition of a start is looked at. Starts are waited for by people, and looks are part of what they cost.
+const poll = 50 * time.Millisecond
 
 // ControlPlane is a running control plane. It is ended by ending the process.
 type ControlPlane struct {

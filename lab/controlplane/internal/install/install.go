@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const poll = 25 * time.Millisecond
+// poll is how often something is tried again that is not served yet: seldom enough not to be most of what a start costs.
+const poll = 100 * time.Millisecond
 
 var crdResource = resource{GroupVersionResource: schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
