@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	configv1 "github.com/openshift/api/config/v1"
@@ -165,9 +167,22 @@ func (r *Rig) makeDir(context.Context) (err error) {
 		if r.dir, err = os.MkdirTemp("", "wmco-rig-"); err != nil {
 			return fmt.Errorf("make the lab's directory: %w", err)
 		}
-		r.onClose(func() error { return os.RemoveAll(r.dir) })
+		r.onClose(r.removeDir)
 	}
 	return nil
+}
+
+// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do not wait for their own end.
+const partingTime = 10 * time.Second
+
+func (r *Rig) removeDir() error {
+	var last error
+	for deadline := time.Now().Add(partingTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if last = os.RemoveAll(r.dir); !errors.Is(last, syscall.ENOTEMPTY) {
+			break
+		}
+	}
+	return last
 }
 
 func (r *Rig) startCluster(ctx context.Context) (err error) {

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
@@ -25,10 +26,12 @@ func TestCloudNodeManagerOnAWindowsNodeMayChangeItsOwnNodeOnly(t *testing.T) {
 	t.Run("what it is for", func(t *testing.T) {
 		must(t, manager.Patch(ctx, windowsNode(ownNode), label))
 		must(t, manager.Status().Patch(ctx, windowsNode(ownNode), status))
-		node := &corev1.Node{}
-		must(t, manager.Get(ctx, client.ObjectKey{Name: ownNode}, node))
-		node.Spec.ProviderID = "azure:///subscriptions/x"
-		must(t, manager.Update(ctx, node))
+		must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error { // with Kubernetes' own controllers of nodes
+			node := &corev1.Node{}
+			must(t, manager.Get(ctx, client.ObjectKey{Name: ownNode}, node))
+			node.Spec.ProviderID = "azure:///subscriptions/x"
+			return manager.Update(ctx, node)
+		}))
 	})
 	for _, other := range []string{otherNode, "worker-0"} {
 		t.Run("Node "+other, func(t *testing.T) {
