@@ -199,7 +199,7 @@ func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 	if !strings.Contains(instance.Status.NextAction, c.next) {
 		t.Errorf("what happens next does not speak of %q", c.next)
 	}
-	// Times in a status are in whole seconds, the first retry comes after two, and what is worked takes its time: without a limit it would be minutes.
+	// Times in a status are in whole seconds, the first retry comes after two, and a busy machine is slow. Without a limit it would take minutes.
 	const slack = 20 * time.Second
 	told := condition.LastTransitionTime.Time
 	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == c.step }) {
