@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	controlPlane = cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true}
-	shared       = clustertest.New(controlPlane)
+	asOpenShift = cluster.Options{Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", Audit: true}
+	shared      = clustertest.New(asOpenShift)
 )
 
 // agentPath is the agent, as make has built it.
@@ -35,7 +35,7 @@ const limit = rigtest.Patience
 func besides(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	t.Parallel()
-	c, err := cluster.Start(t.Context(), controlPlane)
+	c, err := cluster.Start(t.Context(), asOpenShift)
 	if err != nil {
 		t.Fatal(err)
 	}
