@@ -46,11 +46,16 @@ func drifts(t *testing.T, h *wine.Host) {
 			t.Logf("put back after %s", time.Since(began).Round(100*time.Millisecond))
 		})
 	}
-	log := agentLog(t, h)
+	// The agent logs a step after it took effect.
 	for _, reported := range []string{"kube-proxy", "containerd", "windows_exporter", "kubelet.conf"} {
-		if !strings.Contains(log, reported) {
-			t.Errorf("the agent's log says nothing of %s:\n%s", reported, log)
-		}
+		t.Run("the agent's log names "+reported, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Log(agentLog(t, h))
+				}
+			}()
+			eventually(t, func() bool { return strings.Contains(agentLog(t, h), reported) })
+		})
 	}
 }
 
