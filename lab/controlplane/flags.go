@@ -132,6 +132,9 @@ func (f *flags) applyProfile(config *boot.Config) error {
 	config.Hosts = append(config.Hosts, internal.Hostname())
 	config.AutoApproveRenewals = !f.noRenewalApproval
 	config.ExternalCloudProvider = openshift.ExternalCloudProvider(f.platform)
+	if config.Definitions, err = openshift.CRDs(); err != nil {
+		return err
+	}
 	config.AdmissionPlugins = []string{"OwnerReferencesPermissionEnforcement"}
 	return nil
 }

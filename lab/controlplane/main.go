@@ -107,9 +107,5 @@ func (f *flags) installOpenShift(ctx context.Context, config *boot.Config, creds
 	if err != nil {
 		return err
 	}
-	crds, err := openshift.CRDs()
-	if err != nil {
-		return err
-	}
-	return install.Install(ctx, cp.Client, crds, objects)
+	return install.Install(ctx, cp.Client, config.Definitions, objects)
 }

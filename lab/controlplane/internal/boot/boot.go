@@ -29,15 +29,18 @@ type ControlPlane struct {
 // up in the background; [ControlPlane.WaitReady] waits for them. The components end with ctx,
 // the start alone with booting.
 func Start(ctx, booting context.Context, c *Config, creds *Credentials) (*ControlPlane, error) {
-	etcdFailed, err := startEtcd(booting, c)
+	etcd, err := startEtcd(booting, c)
 	if err != nil {
+		return nil, err
+	}
+	if err := storeDefinitions(booting, etcd, c.Definitions); err != nil {
 		return nil, err
 	}
 	cp := &ControlPlane{Client: clientConfig(c, creds), failed: make(chan error, 4)}
 	if cp.clientset, err = kubernetes.NewForConfig(cp.Client); err != nil {
 		return nil, err
 	}
-	go func() { cp.failed <- fmt.Errorf("etcd ended: %w", <-etcdFailed) }()
+	go func() { cp.failed <- fmt.Errorf("etcd ended: %w", <-etcd.Err()) }()
 	cp.run("kube-apiserver", func() error { return runAPIServer(ctx, c, creds) })
 	if err := cp.waitFor(booting, cp.serves); err != nil {
 		return nil, fmt.Errorf("wait for the API server to serve: %w", err)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/windows-machine-config/wmco/lab/controlplane/internal/pki"
 )
 
@@ -38,6 +40,8 @@ type Config struct {
 	NodeGracePeriod time.Duration
 	// ExternalCloudProvider is set where an external cloud controller manager would run.
 	ExternalCloudProvider bool
+	// Definitions are the CustomResourceDefinitions that the API server finds when it starts.
+	Definitions []*unstructured.Unstructured
 	// AdmissionPlugins are enabled in addition to the defaults.
 	AdmissionPlugins []string
 }

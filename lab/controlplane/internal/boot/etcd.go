@@ -18,11 +18,11 @@ func init() {
 // stands in its own directory.
 const etcdSocket = "unix://etcd.sock:0"
 
-// startEtcd starts etcd and returns when it serves, with the channel that reports its failure.
+// startEtcd starts etcd and returns when it serves.
 //
 // Nothing is synced to disk: the data outlive the process being killed, and not the machine
 // losing power, which a lab need not survive.
-func startEtcd(ctx context.Context, c *Config) (<-chan error, error) {
+func startEtcd(ctx context.Context, c *Config) (*embed.Etcd, error) {
 	config := embed.NewConfig()
 	config.Dir = c.path("etcd")
 	config.Name = "lab"
@@ -45,7 +45,7 @@ func startEtcd(ctx context.Context, c *Config) (<-chan error, error) {
 	}
 	select {
 	case <-etcd.Server.ReadyNotify():
-		return etcd.Err(), nil
+		return etcd, nil
 	case err := <-etcd.Err():
 		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)
 	case <-ctx.Done():

@@ -1,5 +1,4 @@
-// Package install brings CustomResourceDefinitions and objects into a cluster that is just
-// coming up, quickly: everything at once, each object as soon as its kind is served.
+// Package install brings objects into a cluster that is just coming up, quickly: everything at once, each object as soon as its kind is served.
 package install
 
 import (
@@ -22,13 +21,8 @@ import (
 // poll is how often something is tried again that is not served yet: seldom enough not to be most of what a start costs.
 const poll = 100 * time.Millisecond
 
-var crdResource = resource{GroupVersionResource: schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}}
-
-// Install creates the definitions and the objects and returns when
-// all are there and discovery lists every kind that was defined. What exists already keeps its
-// spec and gets its status again.
+// Install creates the objects and returns when all are there and discovery lists every kind that crds, which the cluster has, define. What exists
+// already keeps its spec and gets its status again.
 func Install(ctx context.Context, config *rest.Config, crds, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -39,9 +33,6 @@ func Install(ctx context.Context, config *rest.Config, crds, objects []*unstruct
 		return err
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
-	for _, crd := range crds {
-		group.Go(func() error { return create(groupCtx, client, crdResource, crd) })
-	}
 	for _, object := range objects {
 		r, err := resources.of(object)
 		if err != nil {
