@@ -81,13 +81,9 @@ func choose(wanted []string) ([]program, error) {
 	return chosen, nil
 }
 
-// environment is that of go, for this program. Nothing needs a C compiler. The compiler is a short-lived process that works a sixth less when it
-// collects its garbage more seldom.
+// environment is that of go, for this program. Nothing needs a C compiler.
 func (p program) environment(o options) []string {
 	environment := os.Environ()
-	if os.Getenv("GOGC") == "" {
-		environment = append(environment, "GOGC=400")
-	}
 	if o.fips && p.product {
 		environment = append(environment, "GOFIPS140=v1.0.0")
 	}
