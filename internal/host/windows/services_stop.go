@@ -198,9 +198,15 @@ func requestStop(ctx context.Context, name string) error {
 		defer s.close()
 		var status windows.SERVICE_STATUS
 		err = windows.ControlService(s.handle, windows.SERVICE_CONTROL_STOP, &status)
-		if errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
-			return nil // ended meanwhile
+		if endsAnyway(err) {
+			return nil
 		}
 		return translate(err)
 	})
+}
+
+// endsAnyway reports whether a stop control failed because the process of the service has ended, or ends before it has answered: Windows' own
+// console shows the latter as error 109, "The pipe has been ended".
+func endsAnyway(err error) bool {
+	return errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_BROKEN_PIPE)
 }
