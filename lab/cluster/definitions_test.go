@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,7 +54,10 @@ func TestTheDefinitionsAreThoseThatAnAPIServerWouldHaveStored(t *testing.T) {
 		var established *apiextensionsv1.CustomResourceDefinition
 		eventually(t, "wait for it to be established", func(ctx context.Context) (done bool, err error) {
 			established, err = elsewhere.Get(ctx, crd.Name, metav1.GetOptions{})
-			return err == nil && len(established.Status.Conditions) == len(crd.Status.Conditions), err
+			// The API server writes both conditions at once, and Established is False in the first of its two writes.
+			return err == nil && slices.ContainsFunc(established.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+			}), err
 		})
 		if diff := cmp.Diff(established.Status, crd.Status, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" {
 			t.Errorf("(-established +stored):\n%s", diff)
