@@ -75,12 +75,12 @@ func agentLog(t *testing.T, h *wine.Host) string {
 	return text.String()
 }
 
-// eventually asks until it holds: a host has nothing to wait on.
+// eventually asks until it holds: a host has nothing to wait on. A question is a process under Wine.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(repairLimit)
 	defer deadline.Stop()
-	again := time.NewTicker(100 * time.Millisecond)
+	again := time.NewTicker(500 * time.Millisecond)
 	defer again.Stop()
 	for !holds() {
 		select {

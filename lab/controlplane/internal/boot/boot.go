@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/windows-machine-config/wmco/lab/controlplane/internal/queuemetrics"
 )
 
 // poll is how often a condition of a start is looked at. Starts are waited for by people, and looks are part of what they cost.
@@ -29,6 +31,7 @@ type ControlPlane struct {
 // up in the background; [ControlPlane.WaitReady] waits for them. The components end with ctx,
 // the start alone with booting.
 func Start(ctx, booting context.Context, c *Config, creds *Credentials) (*ControlPlane, error) {
+	queuemetrics.Disable()
 	etcd, err := startEtcd(booting, c)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,19 @@
+package queuemetrics_test
+
+import (
+	"testing"
+
+	_ "k8s.io/component-base/metrics/prometheus/workqueue" // as all of Kubernetes' programs do
+
+	"github.com/windows-machine-config/wmco/lab/controlplane/internal/queuemetrics"
+)
+
+func TestQueuesHaveNoMetrics(t *testing.T) {
+	if queuemetrics.Disabled() {
+		t.Fatal("Kubernetes has set its provider before queuemetrics has looked at it, or not at all")
+	}
+	queuemetrics.Disable()
+	if !queuemetrics.Disabled() {
+		t.Error("Kubernetes' provider is still there")
+	}
+}
