@@ -27,9 +27,17 @@ func Programs(others ...int) (busy func() bool) {
 
 // works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does not.
 func works(process int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", process)) // the pattern is right
+	tasks := fmt.Sprintf("/proc/%d/task", process)
+	folder, err := os.Open(tasks)
+	if err != nil {
+		return false
+	}
+	threads, err := folder.Readdirnames(-1)
+	if closed := folder.Close(); err != nil || closed != nil {
+		return false
+	}
 	for _, thread := range threads {
-		stat, err := os.ReadFile(thread)
+		stat, err := os.ReadFile(filepath.Join(tasks, thread, "stat"))
 		if err != nil {
 			continue // it has ended
 		}

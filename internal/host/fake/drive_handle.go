@@ -126,7 +126,7 @@ func (w *FileWriter) grow(size int64) error {
 		return errDiskFull
 	}
 	w.machine.drive.unborn += more
-	w.data = append(w.data, make([]byte, more)...)
+	w.data = append(withRoom(w.data, int(more)), make([]byte, more)...)
 	return nil
 }
 
