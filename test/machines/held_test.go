@@ -101,9 +101,16 @@ func (l lab) event(what, reason, about string, parts ...string) {
 		silent := func(part string) bool { return !strings.Contains(e.Message, part) }
 		return e.Reason == reason && e.InvolvedObject.Name == about && !slices.ContainsFunc(parts, silent)
 	}
+	var events corev1.EventList
+	defer func() {
+		for _, e := range events.Items {
+			if l.Failed() && e.InvolvedObject.Name == about {
+				l.Logf("%s %s: %s", e.EventTime.Format(time.TimeOnly), e.Reason, e.Message)
+			}
+		}
+	}()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitFor(ctx, "an event: "+what, &corev1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var events corev1.EventList
 			err := reader.List(ctx, &events, client.InNamespace(l.Namespace()))
 			return slices.ContainsFunc(events.Items, told), err
 		})
