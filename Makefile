@@ -36,8 +36,8 @@ export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=%,$(shell go env GOFLAGS)
 # FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was submitted for validation, and has them use it: CONTRIBUTING.md says more.
 FIPS :=
 
-# Builds programs by name, and says how far it is. Everything but the race detector goes without a C compiler. A compiler lives for seconds: it works
-# an eighth less when it collects no garbage before it has filled a gigabyte.
+# Builds programs by name, and says how far it is. Everything but the race detector goes without a C compiler. Compilers live
+# for seconds: they collect no garbage before they have filled a gigabyte, which saves an eighth of the standard library's compile time.
 BUILD          := GOGC=off GOMEMLIMIT=1GiB go run ./hack/build -version "$(VERSION)" -kubernetes "$(KUBERNETES_VERSION)" $(if $(FIPS),-fips)
 CONTROL_PLANE  := lab/controlplane
 CONTROLLER_GEN := build/tools/controller-gen

@@ -75,7 +75,7 @@ func agentLog(t *testing.T, h *wine.Host) string {
 	return text.String()
 }
 
-// eventually asks until it holds: a host has nothing to wait on. A question is a process under Wine.
+// eventually asks until it holds: a host has nothing to wait on. Most questions start a process under Wine.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(repairLimit)

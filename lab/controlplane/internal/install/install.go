@@ -21,8 +21,8 @@ import (
 // poll is how often something is tried again that is not served yet: seldom enough not to be most of what a start costs.
 const poll = 100 * time.Millisecond
 
-// Install creates the objects and returns when all are there and discovery lists every kind that crds, which the cluster has, define. What exists
-// already keeps its spec and gets its status again.
+// Install creates the objects, and returns when all are there and discovery lists every kind that the definitions in crds define. The cluster has
+// these definitions. An object that exists already keeps its spec and gets its status again.
 func Install(ctx context.Context, config *rest.Config, crds, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
