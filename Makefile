@@ -28,10 +28,15 @@ TESTFLAGS :=
 # The Kubernetes release that the lab's control plane is built from; lab/controlplane/go.mod pins the modules.
 KUBERNETES_VERSION := v1.36.3
 
+# What only the lab's control plane has is compiled without inlining and debug information: a quarter less work for the compiler, at a part of the
+# code that hardly runs. The boot takes no longer.
+LAB_ONLY := k8s.io/kubernetes k8s.io/kube-aggregator github.com/google/cadvisor
+
 # One module at a time, exactly the pinned versions, and no look at git: a checkout may belong to another user. Exported,
-# because tests build programs as well. What the machine sets besides is kept.
+# because tests build programs as well. What the machine sets besides is kept. A make that calls make finds its own flags there.
 export GOWORK  := off
-export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=%,$(shell go env GOFLAGS)) -buildvcs=false -mod=readonly)
+export GOFLAGS := $(strip $(filter-out -buildvcs% -mod=% $(LAB_ONLY:%='-gcflags=%/...=-l) -dwarf=false',$(shell go env GOFLAGS)) \
+  -buildvcs=false -mod=readonly $(foreach each,$(LAB_ONLY),'-gcflags=$(each)/...=-l -dwarf=false'))
 
 # FIPS=1 builds operator and agent with Go's FIPS 140-3 module in the version that was submitted for validation, and has them use it: CONTRIBUTING.md says more.
 FIPS :=
