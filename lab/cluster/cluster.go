@@ -60,8 +60,6 @@ type Options struct {
 	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default when 0. Tests whose
 	// nodes are nobody's need more.
 	NodeGracePeriod time.Duration
-	// Processors is how many processors the control plane uses at once; all of the machine's when 0. An idle one does a fifth less with one.
-	Processors int
 	// BootLimit is how long the start may take; 2 minutes when 0.
 	BootLimit time.Duration
 }
@@ -129,7 +127,7 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeAll(files) // the process has its own
-	p, err := startProcess(c.binary, args, environment(o), files, c.path("control-plane.log"))
+	p, err := startProcess(c.binary, args, files, c.path("control-plane.log"))
 	if err != nil {
 		return err
 	}

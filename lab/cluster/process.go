@@ -25,18 +25,9 @@ type process struct {
 	err error
 }
 
-// environment is that of the process. Collecting garbage seldom saves a twelfth of its work, which is most of what a test of ours costs, for 250 MB.
-func environment(o Options) []string {
-	environment := append(os.Environ(), "GOGC=400")
-	if o.Processors > 0 {
-		environment = append(environment, fmt.Sprintf("GOMAXPROCS=%d", o.Processors))
-	}
-	return environment
-}
-
 // startProcess starts the executable. It is killed with this process, and is in a process group
 // of its own, so that an interrupt from the terminal is left to this process to handle.
-func startProcess(binary string, args, environment []string, files []*os.File, log string) (*process, error) {
+func startProcess(binary string, args []string, files []*os.File, log string) (*process, error) {
 	output, err := os.Create(log)
 	if err != nil {
 		return nil, fmt.Errorf("make the control plane's log: %w", err)
@@ -44,7 +35,8 @@ func startProcess(binary string, args, environment []string, files []*os.File, l
 	defer output.Close() // the process has its own
 	p := &process{command: exec.Command(binary, args...), log: log, done: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = output, output
-	p.command.Env = environment
+	// Collecting garbage seldom saves a twelfth of its work, which is most of what a test of ours costs, for 250 MB.
+	p.command.Env = append(os.Environ(), "GOGC=400")
 	p.command.ExtraFiles = files
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error)

@@ -240,7 +240,6 @@ func install(t *testing.T, options rig.Options) *lab {
 func prepare(t *testing.T, options rig.Options) *lab {
 	t.Helper()
 	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions), ctrl.Log
-	options.ControlPlane.Processors = 1 // Those of other tests run beside it.
 	r, err := rig.New(t.Context(), options)
 	must(t, err)
 	l := &lab{Rig: r, T: t}

@@ -12,7 +12,6 @@
 package clustertest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -34,11 +33,8 @@ type Shared struct {
 	err     error
 }
 
-// New returns a control plane that has not been started. It uses one processor, unless the options say more: those of other packages run beside it.
-func New(options cluster.Options) *Shared {
-	options.Processors = cmp.Or(options.Processors, 1)
-	return &Shared{options: options}
-}
+// New returns a control plane that has not been started.
+func New(options cluster.Options) *Shared { return &Shared{options: options} }
 
 // Main runs the tests, stops the control plane if one asked for it, and returns the exit code.
 func (s *Shared) Main(m *testing.M) int {

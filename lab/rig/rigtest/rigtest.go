@@ -15,7 +15,6 @@
 package rigtest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -73,7 +72,6 @@ func Boot(t *testing.T, options rig.Options) *rig.Rig {
 	if options.Log.GetSink() == nil {
 		options.Log = ctrl.Log.WithName(t.Name())
 	}
-	options.ControlPlane.Processors = cmp.Or(options.ControlPlane.Processors, 1) // Those of other tests run beside it.
 	r, err := rig.New(t.Context(), options)
 	if err != nil {
 		t.Fatalf("boot the lab (is everything in build/ built?): %v", err)
