@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
@@ -61,10 +62,14 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	machineAPI := &whenServed{
 		resource: machineResource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
 		start: func() error {
-			if err := disruptions.WatchMachines(mgr); err != nil {
+			kept, err := machine.NewCache(mgr)
+			if err != nil {
 				return err
 			}
-			return c.addMachineControllers(mgr, gate, recorder, facts, machinesChanged)
+			if err := disruptions.WatchMachines(kept); err != nil {
+				return err
+			}
+			return c.addMachineControllers(mgr, kept, gate, recorder, facts, machinesChanged)
 		},
 	}
 	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Clock: c.Clock}
@@ -93,15 +98,15 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 }
 
 // addMachineControllers adds the controllers that work with Machines.
-func (c Config) addMachineControllers(mgr ctrl.Manager, gate disruption.Gate, recorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
-	machines := &machine.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Cluster: facts.Current}
-	if err := machines.SetupWithManager(mgr, changed); err != nil {
+func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate, recorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Cluster: facts.Current}
+	if err := machines.SetupWithManager(mgr, kept, changed); err != nil {
 		return err
 	}
 	replacements := &replacement.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate, Events: recorder, Clock: c.Clock,
 	}
-	return replacements.SetupWithManager(mgr)
+	return replacements.SetupWithManager(mgr, kept)
 }
 
 // openPayload opens what is brought to hosts. What is missing in it is told; it is for the hosts to do without, or to wait.

@@ -2,7 +2,11 @@ package operator_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -35,11 +40,16 @@ func (impatient) NewTicker(d time.Duration) clock.Ticker {
 	return clock.RealClock{}.NewTicker(d / 1000)
 }
 
-// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine API comes, its
-// Machines become instances, without a restart.
-func TestAClusterWithoutTheMachineAPI(t *testing.T) {
-	c := lab.Cluster(t)
-	r, err := rig.New(t.Context(), rig.Options{Cluster: c})
+// installation is a cluster in which the operator is installed.
+type installation struct {
+	*testing.T
+	*rig.Rig
+	admin client.Client
+}
+
+func install(t *testing.T) installation {
+	t.Helper()
+	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,53 +59,108 @@ func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 		}
 	})
 	scheme := runtime.NewScheme()
-	if err := machinev1beta1.Install(scheme); err != nil {
-		t.Fatal(err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(machinev1beta1.Install(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	admin, err := client.New(r.Config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	definition := takeAway(t, admin, "machines.machine.openshift.io")
-
 	if _, err := r.InstallOperator(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	running, err := r.RunOperator(func(c *operator.Config) { c.Clock = impatient{} })
+	return installation{t, r, admin}
+}
+
+// operate runs the operator until the test ends.
+func (i installation) operate(adjust func(*operator.Config)) {
+	i.Helper()
+	running, err := i.RunOperator(adjust)
 	if err != nil {
-		t.Fatal(err)
+		i.Fatal(err)
 	}
-	t.Cleanup(func() {
+	i.Cleanup(func() {
 		if err := running.Stop(); err != nil {
-			t.Error(err)
+			i.Error(err)
 		}
 	})
-	const host = "10.1.42.1"
-	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator"}); err != nil {
-		t.Fatal(err)
-	}
-	awaitInstance(t, admin, policy.InstanceName(host))
+}
 
-	if err := admin.Create(t.Context(), definition); err != nil {
-		t.Fatal(err)
+// servesListedHosts checks that the operator tries to reach a host of the ConfigMap.
+func (i installation) servesListedHosts() {
+	i.Helper()
+	const host = "10.1.42.1"
+	if err := i.SetInstances(i.Context(), map[string]string{host: "username=Administrator"}); err != nil {
+		i.Fatal(err)
 	}
+	if err := i.CreateKey(i.Context()); err != nil {
+		i.Fatal(err)
+	}
+	instance := &v1alpha1.WindowsInstance{}
+	await(i.T, "an attempt to reach the listed host", func(ctx context.Context) (bool, error) {
+		err := i.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: policy.InstanceName(host)}, instance)
+		return instance.Status.Summary == string(remote.ReasonUnreachable), client.IgnoreNotFound(err)
+	})
+}
+
+// servesMachines checks that a Machine becomes an instance.
+func (i installation) servesMachines() {
+	i.Helper()
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.MachineNamespace, Name: "win-abcde",
 		Labels: map[string]string{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}}}
-	await(t, "a Machine can be made", func(ctx context.Context) (bool, error) {
-		return admin.Create(ctx, machine) == nil, nil // served a moment after its definition
+	await(i.T, "a Machine can be made", func(ctx context.Context) (bool, error) {
+		return i.admin.Create(ctx, machine) == nil, nil // served a moment after its definition
+	})
+	i.Cleanup(func() {
+		if err := i.admin.Delete(context.WithoutCancel(i.Context()), machine); err != nil {
+			i.Error(err)
+		}
 	})
 	before := machine.DeepCopy()
 	phase := machinev1beta1.PhaseProvisioned
 	machine.Status.Phase = &phase
 	machine.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.42.2"}}
-	if err := admin.Status().Patch(t.Context(), machine, client.MergeFrom(before)); err != nil {
+	if err := i.admin.Status().Patch(i.Context(), machine, client.MergeFrom(before)); err != nil {
+		i.Fatal(err)
+	}
+	awaitInstance(i.T, i.admin, machine.Name)
+}
+
+// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine API comes, its
+// Machines become instances, without a restart.
+func TestAClusterWithoutTheMachineAPI(t *testing.T) {
+	i := install(t)
+	definition := takeAway(t, i.admin, "machines.machine.openshift.io")
+	i.operate(func(c *operator.Config) { c.Clock = impatient{} })
+	i.servesListedHosts()
+	if err := i.admin.Create(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
-	awaitInstance(t, admin, "win-abcde")
+	i.servesMachines()
 }
+
+// a Machine API that goes away while the operator starts holds up nothing else, and its Machines become instances when it comes back.
+func TestMachinesThatCannotBeReadHoldUpNothingElse(t *testing.T) {
+	i := install(t)
+	var readable atomic.Bool
+	i.operate(func(c *operator.Config) {
+		c.RESTConfig.Wrap(func(api http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if !readable.Load() && strings.HasPrefix(r.URL.Path, "/apis/machine.openshift.io/v1beta1/") {
+					return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: r}, nil
+				}
+				return api.RoundTrip(r)
+			})
+		})
+	})
+	i.servesListedHosts()
+	readable.Store(true)
+	i.servesMachines()
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // takeAway deletes a definition with its objects, and returns it as it can be made again.
 func takeAway(t *testing.T, admin client.Client, name string) *unstructured.Unstructured {

@@ -21,7 +21,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
-	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=create
@@ -46,7 +45,6 @@ func newScheme() (*runtime.Scheme, error) {
 func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 	return manager.Options{
 		Scheme: scheme, Logger: c.Logger,
-		MapperProvider:         newMapper,
 		Metrics:                c.metricsOptions(),
 		HealthProbeBindAddress: c.ProbeAddress,
 		LeaderElection:         c.LeaderElection, LeaderElectionID: leaderElectionID, LeaderElectionNamespace: c.Namespace,
@@ -56,17 +54,15 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 	}
 }
 
-// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes and Machines, MachineSets,
-// and of certificate requests what those of kubelets are judged by.
+// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of certificate requests what
+// those of kubelets are judged by. A kind that the API server need not have is none of these: see package optional.
 func (c Config) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}:               {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
-			&machinev1beta1.Machine{}:    machine.Cached(),
-			&machinev1beta1.MachineSet{}: machine.CachedSets(),
-			&corev1.Secret{}:             keys.SecretCache(c.Namespace),
+			&corev1.Node{}:   {Label: labels.SelectorFromSet(labels.Set{corev1.LabelOSStable: "windows"})},
+			&corev1.Secret{}: keys.SecretCache(c.Namespace),
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 				c.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", byoh.ConfigMapName)},
 			}},

@@ -7,12 +7,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 )
+
+// machineResource are Machines of the Machine API, which a cluster need not have.
+var machineResource = machinev1beta1.GroupVersion.WithResource("machines")
 
 // servedInterval is how often the API server is asked for a resource that it did not have.
 const servedInterval = time.Minute
@@ -25,7 +30,7 @@ type whenServed struct {
 	served func(ctx context.Context, resource schema.GroupVersionResource) (bool, error)
 	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for nothing.
 	missing func(ctx context.Context) error
-	// start is called once. Its error ends the operator.
+	// start is called until it finds the resource. An error other than that the API server has it no longer ends the operator.
 	start func() error
 	clock clock.WithTicker
 	log   logr.Logger
@@ -43,10 +48,13 @@ func (w *whenServed) Start(ctx context.Context) error {
 		}
 		if served {
 			log.Info("the API server has the resource: what works with it starts")
-			if err := w.start(); err != nil {
+			err := w.start()
+			if err == nil {
+				return nil
+			}
+			if !meta.IsNoMatchError(err) {
 				return fmt.Errorf("start what works with %s: %w", w.resource.GroupResource(), err)
 			}
-			return nil
 		}
 		why := "the API server does not have it"
 		if err == nil {

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -72,6 +72,23 @@ func TestWhenServed(t *testing.T) {
 		if err := w.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "machines.machine.openshift.io") {
 			t.Errorf("the error is %v", err)
 		}
+	})
+	t.Run("what is gone again when it is started is waited for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			begin, started := time.Now(), 0
+			w := &whenServed{resource: machineResource, clock: clock.RealClock{},
+				served: func(context.Context, schema.GroupVersionResource) (bool, error) { return true, nil },
+				start: func() error {
+					started++
+					if started < 3 {
+						return fmt.Errorf("make a cache: %w", &meta.NoKindMatchError{})
+					}
+					return nil
+				}}
+			if err := w.Start(t.Context()); err != nil || started != 3 || time.Since(begin) != 2*servedInterval {
+				t.Errorf("started %d times, the last after %s; error %v", started, time.Since(begin), err)
+			}
+		})
 	})
 	t.Run("what follows from its absence is done once, and tried again until it goes well", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -148,40 +165,4 @@ func TestServedBy(t *testing.T) {
 			}
 		})
 	}
-}
-
-// without is an API server that knows nothing.
-type without struct{ meta.RESTMapper }
-
-func (without) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
-	return nil, &meta.NoKindMatchError{GroupKind: kind}
-}
-
-func (without) RESTMappings(kind schema.GroupKind, _ ...string) ([]*meta.RESTMapping, error) {
-	return nil, &meta.NoKindMatchError{GroupKind: kind}
-}
-
-func TestMapper(t *testing.T) {
-	m := mapper{RESTMapper: without{}}
-	for kind, resource := range map[string]string{"Machine": "machines", "MachineSet": "machinesets"} {
-		t.Run("knows "+resource+" without the API server", func(t *testing.T) {
-			kind := machinev1beta1.GroupVersion.WithKind(kind)
-			mapping, err := m.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil || mapping.Resource != machinev1beta1.GroupVersion.WithResource(resource) || mapping.GroupVersionKind != kind || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-				t.Errorf("the mapping is %+v, error %v", mapping, err)
-			}
-			if all, err := m.RESTMappings(kind.GroupKind()); err != nil || len(all) != 1 {
-				t.Errorf("mappings are %v, error %v", all, err)
-			}
-		})
-	}
-	t.Run("knows nothing else", func(t *testing.T) {
-		kind := schema.GroupKind{Group: "machine.openshift.io", Kind: "MachineHealthCheck"}
-		if _, err := m.RESTMapping(kind); !meta.IsNoMatchError(err) {
-			t.Errorf("the error is %v", err)
-		}
-		if _, err := m.RESTMappings(kind); !meta.IsNoMatchError(err) {
-			t.Errorf("the error is %v", err)
-		}
-	})
 }

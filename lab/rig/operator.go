@@ -47,7 +47,9 @@ func (r *Rig) RunOperator(adjust ...func(*operator.Config)) (*Operator, error) {
 	r.group.Go(func() {
 		defer close(o.done)
 		defer stop()
-		o.err = operator.Run(ctx, c)
+		if o.err = operator.Run(ctx, c); o.err != nil {
+			c.Logger.Error(o.err, "the operator ended")
+		}
 	})
 	return o, nil
 }

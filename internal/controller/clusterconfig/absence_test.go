@@ -49,6 +49,12 @@ func newAbsences(t *testing.T) *absences {
 // restart starts the operator, which reads the cluster.
 func (a *absences) restart() {
 	a.t.Helper()
+	a.start()
+	a.reads(1)
+}
+
+// start starts the operator, which has read nothing yet.
+func (a *absences) start() {
 	reader := interceptor.NewClient(a.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, ok := object.(*corev1.Secret); ok && a.fails != nil {
@@ -60,7 +66,6 @@ func (a *absences) restart() {
 	a.changed = make(chan event.GenericEvent, 10)
 	a.Source = NewSource(reader, namespace, a.changed)
 	a.kept.clock = a.clock
-	a.reads(1)
 }
 
 // reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so again.

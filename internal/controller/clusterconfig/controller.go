@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -37,7 +38,7 @@ import (
 const rereadInterval = 10 * time.Minute
 
 // errNotRead is the state before the first read.
-var errNotRead = errors.New("the cluster's configuration was not read yet")
+var errNotRead = errors.New("it was not read yet")
 
 // Source reads the cluster and keeps what it found.
 type Source struct {
@@ -84,8 +85,9 @@ func (s *Source) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watch the cluster's configuration: %w", err)
 	}
-	s.optional = optionalKinds{mgr: mgr, controller: built, waiting: cluster.OptionalObjects()}
-	return nil
+	kept, err := optional.NewCache(mgr, nil)
+	s.optional = optionalKinds{mgr: mgr, cache: kept, controller: built, waiting: cluster.OptionalObjects()}
+	return err
 }
 
 // Reconcile reads the cluster. A request that fails keeps the last good facts; an object that is absent or wrong does not, but for an
@@ -97,20 +99,16 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 	facts, notices, err := cluster.Read(ctx, s.kept, s.namespace)
 	var fault *cluster.Error
 	if err != nil && !errors.As(err, &fault) {
+		// With good facts there is something to go on with; without them, instances say what they wait for.
+		if _, before := s.Current(); errors.Is(before, errNotRead) {
+			s.take(ctx, facts, fmt.Errorf("%w: %w", errNotRead, err))
+		}
 		return ctrl.Result{}, fmt.Errorf("read the cluster's configuration: %w", err)
 	}
 	if err == nil {
 		s.kept.confirm()
 	}
-	if s.keep(facts, err) {
-		if err != nil {
-			log.FromContext(ctx).Info("the cluster's configuration cannot be used", "reason", err.Error())
-		}
-		select {
-		case s.changed <- event.GenericEvent{Object: &corev1.ConfigMap{}}:
-		case <-ctx.Done():
-		}
-	}
+	s.take(ctx, facts, err)
 	if s.Report != nil {
 		if err := s.Report.report(ctx, s.Report.judge(facts, err)); err != nil {
 			return ctrl.Result{}, err
@@ -123,6 +121,20 @@ func (s *Source) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, er
 		}
 	}
 	return ctrl.Result{RequeueAfter: s.kept.next(s.optional.next())}, nil
+}
+
+// take keeps what was read, and tells others when it differs from before.
+func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
+	if !s.keep(facts, err) {
+		return
+	}
+	if err != nil {
+		log.FromContext(ctx).Info("the cluster's configuration cannot be used", "reason", err.Error())
+	}
+	select {
+	case s.changed <- event.GenericEvent{Object: &corev1.ConfigMap{}}:
+	case <-ctx.Done():
+	}
 }
 
 // keep stores what was read and tells whether it differs from before.

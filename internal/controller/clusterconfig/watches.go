@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
+	"github.com/windows-machine-config/wmco/internal/controller/optional"
 )
 
 // absentInterval is how often the API server is asked for kinds that it did not have.
@@ -35,6 +35,7 @@ const absentInterval = time.Minute
 // does not have would not start.
 type optionalKinds struct {
 	mgr        ctrl.Manager
+	cache      cache.Cache
 	controller controller.Controller
 	waiting    []cluster.Watched
 }
@@ -52,7 +53,7 @@ func (k *optionalKinds) watch(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = k.controller.Watch(source.Kind(k.mgr.GetCache(), client.Object(metadataOf(kind)), once(), named(watched)))
+			err = k.controller.Watch(optional.Kind(k.cache, metadataOf(kind), once(), named(watched)))
 		}
 		if err != nil {
 			k.waiting = append(waiting, k.waiting[i:]...)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/optional"
 )
 
 const (
@@ -55,12 +57,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return err
 }
 
-// WatchMachines has the controller watch Machines and MachineSets. The API server must know them by then.
-func (r *Reconciler) WatchMachines(mgr ctrl.Manager) error {
-	var machines, sets client.Object = &machinev1beta1.Machine{}, &machinev1beta1.MachineSet{}
+// WatchMachines has the controller watch the Machines and MachineSets in a cache.
+func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	return errors.Join(
-		r.controller.Watch(source.Kind(mgr.GetCache(), machines, r.once(), whenOther(machineLook))),
-		r.controller.Watch(source.Kind(mgr.GetCache(), sets, r.once(), predicate.GenerationChangedPredicate{})),
+		r.controller.Watch(optional.Kind(machines, &machinev1beta1.Machine{}, r.once(), whenOther(machineLook))),
+		r.controller.Watch(optional.Kind(machines, &machinev1beta1.MachineSet{}, r.once(), predicate.GenerationChangedPredicate{})),
 	)
 }
 

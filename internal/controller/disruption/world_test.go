@@ -275,9 +275,6 @@ func (w *world) start(name string, run bool) *process {
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{namespace: {}},
-			ByObject: map[client.Object]cache.ByObject{
-				&machinev1beta1.Machine{}: machine.Cached(), &machinev1beta1.MachineSet{}: machine.CachedSets(),
-			},
 		},
 	})
 	w.check(err)
@@ -300,7 +297,9 @@ func (w *world) start(name string, run bool) *process {
 	}
 	if run {
 		w.check(p.reconciler.SetupWithManager(p.mgr))
-		w.check(p.reconciler.WatchMachines(p.mgr))
+		machines, err := machine.NewCache(p.mgr)
+		w.check(err)
+		w.check(p.reconciler.WatchMachines(machines))
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)

@@ -62,11 +62,17 @@ func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
 	facts, err := r.Cluster.Current()
 	if err != nil {
 		var fault *cluster.Error
-		read := errors.As(err, &fault)
-		// An operator that has just started has read nothing yet, which is nothing against a host that is Ready.
-		s.silent = !read
+		if !errors.As(err, &fault) {
+			// An operator that has just started has read nothing yet, which says nothing new about a host that has a status.
+			s.silent = s.before != ""
+			return &obstacle{
+				condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonInProgress, waiting: true,
+				message: "The cluster's configuration is not known: " + err.Error(),
+				next:    "The operator goes on as soon as it has read the cluster's configuration.",
+			}
+		}
 		return &obstacle{
-			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true, act: read,
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true, act: true,
 			message: "The cluster's configuration cannot be used: " + err.Error(),
 			next:    "The operator goes on as soon as the named object is in order.",
 		}

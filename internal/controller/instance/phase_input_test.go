@@ -1,6 +1,9 @@
 package instance
 
 import (
+	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
 
@@ -10,6 +13,46 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
+
+// unread is a ClusterSource that has had no answer yet.
+type unread struct{}
+
+func (unread) Current() (nodespec.Cluster, error) {
+	return nodespec.Cluster{}, errors.New("it was not read yet: the API server is away")
+}
+
+func TestAnOperatorThatHasNotReadTheClusterYetSaysSoOfNewHostsOnly(t *testing.T) {
+	t.Run("a host that nothing is known of waits for it", func(t *testing.T) {
+		x := newTrial(t, ofMachine())
+		x.Cluster = unread{}
+		instance, _ := x.reconcile()
+		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonInProgress)
+		if !strings.Contains(condition.Message, "the API server is away") || instance.Status.Summary != v1alpha1.ReasonInProgress {
+			t.Errorf("the summary is %s, the message %q", instance.Status.Summary, condition.Message)
+		}
+		if told := x.told(); len(told) > 0 || x.dials > 0 {
+			t.Errorf("%d connections; the events are %q", x.dials, told)
+		}
+		x.Cluster = x
+		next := ""
+		x.server = func(context.Context) (net.Conn, error) {
+			next = x.instance().Status.NextAction
+			return nil, errors.New("it is off")
+		}
+		if x.reconcile(); !strings.Contains(next, "connects to "+instance.Spec.Address) {
+			t.Errorf("while the host is contacted, what happens next is %q", next)
+		}
+	})
+	t.Run("one that has a status keeps it", func(t *testing.T) {
+		x := newTrial(t, ofMachine())
+		x.host.switchOff(true)
+		before, _ := x.reconcile()
+		x.Cluster = unread{}
+		if after, _ := x.reconcile(); before.Status.Summary == "" || after.ResourceVersion != before.ResourceVersion {
+			t.Errorf("the summary was %q and is %q", before.Status.Summary, after.Status.Summary)
+		}
+	})
+}
 
 // unreadable is a ClusterSource whose workers have no configuration that can be read.
 type unreadable struct{}

@@ -63,7 +63,7 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 
 // announceContact says what is waited for while nothing is known of the host. Later on the status has what was found last.
 func (s *scope) announceContact(ctx context.Context) error {
-	if meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionReachable) != nil || s.instance.Status.Summary != "" {
+	if reachable := meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
 		return nil
 	}
 	s.instance.Status.Summary = v1alpha1.ReasonInProgress

@@ -135,7 +135,7 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
 			ByObject: map[client.Object]cache.ByObject{
-				&machinev1beta1.Machine{}: machine.Cached(), &corev1.Secret{}: keys.SecretCache(rig.Namespace),
+				&corev1.Secret{}: keys.SecretCache(rig.Namespace),
 			},
 		},
 	})
@@ -149,7 +149,11 @@ func (s *stage) run(rights *rest.Config, scheme *runtime.Scheme) {
 	reconciler := &replacement.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Version: version, Gate: gate, Events: recorder, Clock: clock,
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	machines, err := machine.NewCache(mgr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := reconciler.SetupWithManager(mgr, machines); err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())

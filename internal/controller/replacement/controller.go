@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -27,6 +28,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
@@ -64,8 +66,8 @@ type Reconciler struct {
 	told map[types.UID]string
 }
 
-// SetupWithManager registers the controller. The API server must know Machines by then.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager registers the controller and has it watch the Machines in a cache.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) error {
 	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{}}
 	})
@@ -83,7 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once, builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
 			return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
 		}))).
-		Watches(&machinev1beta1.Machine{}, once, builder.WithPredicates(whenOther(func(m *machinev1beta1.Machine) policy.FleetMachine {
+		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once, whenOther(func(m *machinev1beta1.Machine) policy.FleetMachine {
 			return fleetMachine(m, nil, nil, r.Version)
 		}))).
 		Complete(r)

@@ -35,7 +35,7 @@ import (
 // not make one fail.
 const Patience = 3 * time.Minute
 
-// logVariable names the file into which operators of tests log, for a look at a failed test. Without it they log nowhere.
+// logVariable names the file into which operators of tests log all that they do. Without it, a test that fails has the last lines of its own.
 const logVariable = "OPERATOR_LOG"
 
 // Main runs the tests of a package and then what takes away what they shared, and returns the exit code: the highest of all.
@@ -69,8 +69,12 @@ func LogOperators() error {
 // Boot boots a lab, which ends with the test. A test that fails tells how far everything was.
 func Boot(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
+	kept := &lastLines{}
 	if options.Log.GetSink() == nil {
-		options.Log = ctrl.Log.WithName(t.Name())
+		options.Log = kept.logger()
+		if os.Getenv(logVariable) != "" {
+			options.Log = ctrl.Log.WithName(t.Name())
+		}
 	}
 	r, err := rig.New(t.Context(), options)
 	if err != nil {
@@ -79,6 +83,7 @@ func Boot(t *testing.T, options rig.Options) *rig.Rig {
 	t.Cleanup(func() {
 		if t.Failed() {
 			Explain(t, r)
+			t.Logf("the operator's log: %s", kept)
 		}
 		if err := r.Close(); err != nil {
 			t.Errorf("close the lab: %v", err)

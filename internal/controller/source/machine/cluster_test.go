@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,11 +46,18 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 type stage struct {
 	t       *testing.T
 	admin   client.Client
+	mgr     ctrl.Manager
 	notices chan event.GenericEvent
 	passes  atomic.Int64
 }
 
 func newStage(t *testing.T) *stage {
+	t.Helper()
+	return newStageWith(t, func(api http.RoundTripper) http.RoundTripper { return api })
+}
+
+// newStageWith is newStage for a controller whose requests go through wrap.
+func newStageWith(t *testing.T, wrap transport.WrapperFunc) *stage {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
 	if err != nil {
@@ -71,37 +80,39 @@ func newStage(t *testing.T) *stage {
 	if s.admin, err = client.New(r.Config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := ctrl.NewManager(rights, ctrl.Options{
+	rights.Wrap(wrap)
+	s.mgr, err = ctrl.NewManager(rights, ctrl.Options{
 		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{rig.Namespace: {}},
-			ByObject: map[client.Object]cache.ByObject{
-				&machinev1beta1.Machine{}: machine.Cached(), &machinev1beta1.MachineSet{}: machine.CachedSets(),
-			},
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	machines, err := machine.NewCache(s.mgr)
+	if err != nil {
+		t.Fatal(err)
+	}
 	reconciler := &machine.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: rig.Namespace, Events: mgr.GetEventRecorder("test"),
+		Client: s.mgr.GetClient(), Machines: machines, Live: s.mgr.GetAPIReader(), Namespace: rig.Namespace, Events: s.mgr.GetEventRecorder("test"),
 		Cluster: func() (nodespec.Cluster, error) {
 			s.passes.Add(1)
 			return nodespec.Cluster{Platform: "VSphere"}, nil
 		},
 	}
-	if err := reconciler.SetupWithManager(mgr, s.notices); err != nil {
+	if err := reconciler.SetupWithManager(s.mgr, machines, s.notices); err != nil {
 		t.Fatal(err)
 	}
-	s.run(mgr)
+	s.run()
 	return s
 }
 
-func (s *stage) run(mgr ctrl.Manager) {
+func (s *stage) run() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
+	go func() { ended <- s.mgr.Start(ctx) }()
 	s.t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -24,6 +24,7 @@ import (
 	watchsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -40,23 +41,27 @@ import (
 // instance still.
 const lookAgain = time.Minute
 
-// Cached says which Machines a manager keeps in memory: those of Windows.
-func Cached() cache.ByObject {
-	return cache.ByObject{
-		Namespaces: map[string]cache.Config{v1alpha1.MachineNamespace: {}},
-		Label:      labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows}),
-	}
+// windowsMachines selects the Machines of Windows.
+func windowsMachines() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows})
 }
 
-// CachedSets says which MachineSets a manager keeps in memory: all. Those of Windows need not be labelled so, only their Machines.
-func CachedSets() cache.ByObject {
-	return cache.ByObject{Namespaces: map[string]cache.Config{v1alpha1.MachineNamespace: {}}}
+// NewCache makes what keeps the Machines of Windows in memory, and all MachineSets: those of Windows need not be labelled so, only their Machines.
+// The API server must know both by then.
+func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
+	namespaces := map[string]cache.Config{v1alpha1.MachineNamespace: {}}
+	return optional.NewCache(mgr, map[client.Object]cache.ByObject{
+		&machinev1beta1.Machine{}:    {Namespaces: namespaces, Label: windowsMachines()},
+		&machinev1beta1.MachineSet{}: {Namespaces: namespaces},
+	})
 }
 
 // Reconciler keeps the WindowsInstances equal to the Windows Machines.
 type Reconciler struct {
-	// Client reads Machines as Cached says, MachineSets as CachedSets says, WindowsInstances and the WindowsDisruptionPolicy.
+	// Client reads WindowsInstances and the WindowsDisruptionPolicy.
 	Client client.Client
+	// Machines reads Machines and MachineSets as NewCache keeps them.
+	Machines client.Reader
 	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labelled; whether a MachineSet is gone.
 	Live      client.Reader
 	Namespace string
@@ -68,19 +73,18 @@ type Reconciler struct {
 	reported map[types.UID]string
 }
 
-// SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed. The API server must know
-// Machines by then.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan event.GenericEvent) error {
+// SetupWithManager registers the controller and has it watch what NewCache made. clusterChanged fires when the facts of the cluster have changed.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache, clusterChanged <-chan event.GenericEvent) error {
 	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{}}
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("machine-source").
-		Watches(&machinev1beta1.Machine{}, all, builder.WithPredicates(matters())).
-		Watches(&machinev1beta1.MachineSet{}, all, builder.WithPredicates(choosesOtherwise())).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.WindowsInstance{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, all, matters())).
+		WatchesRawSource(optional.Kind(machines, &machinev1beta1.MachineSet{}, all, choosesOtherwise())).
 		WatchesRawSource(watchsource.Channel(clusterChanged, all)).
 		Complete(r)
 }
@@ -140,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // from the API server. Whoever is in neither is gone.
 func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
-	if err := r.Client.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
+	if err := r.Machines.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
 	}
 	byName := make(map[string]*machinev1beta1.Machine, len(list.Items))

@@ -60,7 +60,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if _, ok := l.(*machinev1beta1.MachineList); ok {
-				opts = append(opts, client.MatchingLabelsSelector{Selector: Cached().Label})
+				opts = append(opts, client.MatchingLabelsSelector{Selector: windowsMachines()})
 			}
 			return c.List(ctx, l, opts...)
 		},
@@ -73,7 +73,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.Get(ctx, key, o, opts...)
 		},
 	})
-	b.reconciler = &Reconciler{Client: cached, Live: live, Namespace: namespace, Events: b.events,
+	b.reconciler = &Reconciler{Client: cached, Machines: cached, Live: live, Namespace: namespace, Events: b.events,
 		Cluster: func() (nodespec.Cluster, error) {
 			return nodespec.Cluster{Platform: "AWS", Network: nodespec.ClusterNetwork{HybridClusterNetworks: b.podNetworks}}, b.clusterErr
 		}}

@@ -56,7 +56,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 		return nil, err
 	}
 	var list machinev1beta1.MachineSetList
-	if err := r.Client.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
+	if err := r.Machines.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
 		return nil, fmt.Errorf("list MachineSets: %w", err)
 	}
 	sets := make(map[types.UID]*machinev1beta1.MachineSet, len(list.Items))

@@ -1,0 +1,48 @@
+package rigtest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+)
+
+const (
+	// mostLines are enough to see how an operator started and what it did last.
+	mostLines = 80
+	// longestLine cuts the traces of errors.
+	longestLine = 500
+)
+
+// lastLines keep what was logged last, for a test that fails on another machine: nothing else is left of its operator there.
+type lastLines struct {
+	mu      sync.Mutex
+	lines   []string
+	dropped int
+}
+
+// logger logs into the lines.
+func (l *lastLines) logger() logr.Logger {
+	return funcr.New(l.add, funcr.Options{LogTimestamp: true, TimestampFormat: "15:04:05.000"})
+}
+
+func (l *lastLines) add(prefix, line string) {
+	if line = prefix + " " + line; len(line) > longestLine {
+		line = strings.ToValidUTF8(line[:longestLine], "") + "…"
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lines = append(l.lines, line); len(l.lines) > mostLines {
+		l.lines = l.lines[1:]
+		l.dropped++
+	}
+}
+
+// String returns the lines, and says how many came before them.
+func (l *lastLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return fmt.Sprintf("%d earlier lines\n%s", l.dropped, strings.Join(l.lines, "\n"))
+}
