@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,30 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// readSpec is the NodeSpec that the verb is about: one that came with it, or the one that the host has from before with answers to
-// what it needed.
-func (a *agent) readSpec(ctx context.Context, in input) (nodespec.NodeSpec, error) {
-	if in.spec != "" {
-		return a.sentSpec(ctx, in.spec)
-	}
-	known, err := a.store.spec(ctx)
-	if errors.Is(err, errForeignSpec) {
-		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: err.Error()}
-	}
-	if err != nil {
-		return nodespec.NodeSpec{}, err
-	}
-	if known == nil {
-		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the host has no NodeSpec from before"}
-	}
-	spec := known.With(in.answers)
-	if "sha256:"+spec.Digest() != in.digest {
-		return nodespec.NodeSpec{}, &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the NodeSpec that the host has from before is another"}
-	}
-	return spec, nil
-}
-
-func (a *agent) sentSpec(ctx context.Context, path string) (nodespec.NodeSpec, error) {
+// readSpec is the NodeSpec that came with the verb.
+func (a *agent) readSpec(ctx context.Context, path string) (nodespec.NodeSpec, error) {
 	data, err := a.store.read(ctx, path)
 	if err != nil {
 		return nodespec.NodeSpec{}, err
@@ -51,7 +28,7 @@ func (a *agent) sentSpec(ctx context.Context, path string) (nodespec.NodeSpec, e
 }
 
 func (a *agent) tellPlan(ctx context.Context, in input) error {
-	spec, err := a.readSpec(ctx, in)
+	spec, err := a.readSpec(ctx, in.spec)
 	if err != nil {
 		return err
 	}
@@ -66,7 +43,7 @@ func (a *agent) tellPlan(ctx context.Context, in input) error {
 
 // apply brings the host to the spec.
 func (a *agent) apply(ctx context.Context, in input) error {
-	spec, err := a.readSpec(ctx, in)
+	spec, err := a.readSpec(ctx, in.spec)
 	if err != nil {
 		return err
 	}

@@ -285,7 +285,7 @@ func TestRollbackThatNeedsACertificate(t *testing.T) {
 		t.Fatalf("needs %v, fallback %q", result.Plan.Needs, result.Facts.Fallback)
 	}
 	former.Identity.Certificate = r.sign(result.Facts.Identity.Request)
-	r.result(r.run(answers(former)...))
+	r.result(r.apply(former))
 	result, steps := r.result(r.run("rollback"))
 	if len(result.Plan.Needs) > 0 || len(steps) > 0 || result.Facts.Fallback != "" || result.Facts.Applied != former.Digest() {
 		t.Errorf("needs %v, steps %v, fallback %q", result.Plan.Needs, steps, result.Facts.Fallback)

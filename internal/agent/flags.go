@@ -1,15 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -21,17 +18,15 @@ type input struct {
 	verb    verb.Name
 	spec    string // path
 	payload string // path; empty when nothing was sent
-	// digest is that of the spec which the host has from before, with these answers in it, in place of a spec that was sent.
-	digest  string
-	answers nodespec.Answers
+	// digest is that of the spec which the host is to be rolled back to.
+	digest string
 	// fallback is the digest of the spec that is kept for a rollback if it is the host's when the verb begins.
 	fallback string
 	// bootID is the boot that a restart is to end.
 	bootID string
-	// agent is the sha256 of the agent that is to be laid out.
-	agent string
-	// renewals are the names of the identities whose certificates are to be renewed.
-	renewals []string
+	// renewals are the names of the identities whose certificates are to be renewed, and certificates those in PEM that have been signed.
+	renewals     []string
+	certificates map[string]string
 	// platform is the cloud whose metadata service the verb facts is to ask for the machine's name; empty when it is not.
 	platform string
 	// apiServer is what the verb facts is to connect to; nil when nothing is.
@@ -39,14 +34,13 @@ type input struct {
 }
 
 const usage = "usage: wicd facts [--api-server https://HOST:PORT] [--platform AWS|GCP] | plan SPEC | apply SPEC [--fallback sha256:HEX] | verify | " +
-	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | receive --agent sha256:HEX --payload FILE | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
-	"where SPEC is --spec FILE [--payload FILE] | --digest sha256:HEX [--certificate BASE64URL] [--identity-certificate NAME:BASE64URL] " +
-	"[--pod-subnet CIDR]"
+	"rollback [--digest sha256:HEX] | settle | reboot --boot-id boot:ID | renew --identity NAME [...] [--identity-certificate NAME:BASE64URL [...]] | remove | service | version, " +
+	"where SPEC is --spec FILE [--payload FILE]"
 
 // known are the verbs of a command line.
 func known() []verb.Name {
 	return []verb.Name{
-		verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Receive, verb.Renew, verb.Remove, verb.Service,
+		verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew, verb.Remove, verb.Service,
 		versionVerb,
 	}
 }
@@ -63,7 +57,7 @@ func parse(args []string) (input, error) {
 	if err := flags.Parse(args[1:]); err != nil {
 		return input{}, fmt.Errorf("%s: %w; %s", in.verb, err, usage)
 	}
-	fault := cmp.Or(in.faultOfSpec(), in.faultOfVerb())
+	fault := in.fault()
 	if flags.NArg() > 0 {
 		fault = fmt.Sprintf("%q is not expected", flags.Arg(0))
 	}
@@ -73,29 +67,15 @@ func parse(args []string) (input, error) {
 	return in, nil
 }
 
-// faultOfSpec says what is wrong with the flags about a spec; empty when nothing is.
-func (in *input) faultOfSpec() string {
-	takesSpec := in.verb == verb.Plan || in.verb == verb.Apply
+// fault says which flag a verb lacks that it cannot do without; empty when it lacks none.
+func (in *input) fault() string {
 	switch {
-	case takesSpec && (in.spec == "") == (in.digest == ""):
-		return "one of --spec and --digest is needed"
-	case in.spec != "" && !in.answers.Empty():
-		return "a spec that is sent holds its answers"
-	case in.digest != "" && in.payload != "":
-		return "--payload goes with --spec"
-	}
-	return ""
-}
-
-// faultOfVerb says what a verb lacks that it cannot do without; empty when it lacks nothing.
-func (in *input) faultOfVerb() string {
-	switch {
+	case (in.verb == verb.Plan || in.verb == verb.Apply) && in.spec == "":
+		return "--spec is needed"
 	case in.verb == verb.Reboot && in.bootID == "":
 		return "--boot-id is needed"
 	case in.verb == verb.Renew && len(in.renewals) == 0:
 		return "--identity is needed"
-	case in.verb == verb.Receive && (in.agent == "" || in.payload == ""):
-		return "--agent and --payload are needed"
 	}
 	return ""
 }
@@ -111,10 +91,6 @@ func (in *input) flags() *flag.FlagSet {
 	case verb.Plan, verb.Apply:
 		flags.StringVar(&in.spec, "spec", "", "the NodeSpec")
 		flags.StringVar(&in.payload, "payload", "", "an archive with the files that the host lacks")
-		flags.StringVar(&in.digest, "digest", "", "in place of a NodeSpec: that of the one which lies on the host, once it has the answers")
-		flags.Func("certificate", "the kubelet's certificate chain, DER in base64url", in.setCertificate)
-		flags.Func("identity-certificate", "the same of another identity, after its name and a colon", in.setIdentityCertificate)
-		flags.StringVar(&in.answers.PodSubnet, "pod-subnet", "", "the node's pod subnet")
 		if in.verb == verb.Apply {
 			flags.Func("fallback", "the digest of the NodeSpec which lies on the host and is kept there for a rollback", in.setFallback)
 		}
@@ -125,9 +101,6 @@ func (in *input) flags() *flag.FlagSet {
 		flags.StringVar(&in.digest, "digest", "", "the digest of the fallback: a host that was rolled back to it already is right")
 	case verb.Reboot:
 		flags.Func("boot-id", "the boot that the restart is to end, after the word boot:", in.setBootID)
-	case verb.Receive:
-		flags.Func("agent", "the sha256 of the agent that is to be laid out, after the word sha256:", in.setAgent)
-		flags.StringVar(&in.payload, "payload", "", "an archive with that agent, or a patch that makes it of this one")
 	}
 	return flags
 }
@@ -138,17 +111,6 @@ func (in *input) setFallback(word string) error {
 		return fmt.Errorf("%q is not a digest", word)
 	}
 	in.fallback = word
-	return nil
-}
-
-var agentWord = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
-// setAgent takes whole digests only: the agent's path is made of it.
-func (in *input) setAgent(word string) error {
-	if !agentWord.MatchString(word) {
-		return fmt.Errorf("%q is not the word sha256: with 64 lower-case hex digits behind it", word)
-	}
-	in.agent = strings.TrimPrefix(word, "sha256:")
 	return nil
 }
 

@@ -12,19 +12,13 @@ import (
 // identityWord is what an identity may be called in a command line: a word that no shell changes.
 var identityWord = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-func (in *input) setCertificate(word string) error { return in.answer("", word) }
-
 // setIdentityCertificate takes the name of the identity, a colon and the certificate.
 func (in *input) setIdentityCertificate(word string) error {
 	name, certificate, ok := strings.Cut(word, ":")
 	if !ok || !identityWord.MatchString(name) {
 		return fmt.Errorf("%.40q is not the name of an identity with a certificate behind a colon", word)
 	}
-	return in.answer(name, certificate)
-}
-
-func (in *input) answer(identity, word string) error {
-	der, err := base64.RawURLEncoding.DecodeString(word)
+	der, err := base64.RawURLEncoding.DecodeString(certificate)
 	if err != nil {
 		return fmt.Errorf("not base64url: %w", err)
 	}
@@ -36,7 +30,10 @@ func (in *input) answer(identity, word string) error {
 	for _, certificate := range chain {
 		text += string(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: certificate.Raw}))
 	}
-	in.answers.SetCertificate(identity, text)
+	if in.certificates == nil {
+		in.certificates = map[string]string{}
+	}
+	in.certificates[name] = text
 	return nil
 }
 

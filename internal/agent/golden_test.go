@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/windows-machine-config/wmco/internal/host/fake"
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -73,13 +72,6 @@ func TestGoldenAnswersOfAnUpgrade(t *testing.T) {
 	r.awaitBoot(boot)
 	story += strings.ReplaceAll(r.told("reboot", "--boot-id", "boot:"+boot), boot, "FORMER-BOOT")
 	story += r.told("reboot")
-	archive := nodespec.InboxRoot + `\payload-new.zst`
-	r.must(r.Drive().MkdirAll(nodespec.InboxRoot))
-	wanted := program("wicd.exe", "v3")
-	for _, base := range [][]byte{program("wicd.exe", "v0"), r.program} {
-		r.must(r.Drive().WriteFile(archive, archiveOf(t, patchOf(t, base, wanted))))
-		story += r.told("receive", "--agent", "sha256:"+sum(wanted), "--payload", archive)
-	}
 
 	path := filepath.Join("testdata", "upgrade.golden")
 	if *update {

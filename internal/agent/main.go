@@ -107,8 +107,6 @@ func (a *agent) run(ctx context.Context, in input) error {
 		return a.settle(ctx)
 	case verb.Reboot:
 		return a.reboot(ctx, in.bootID, info.BootID)
-	case verb.Receive:
-		return a.receive(ctx, in.agent, in.payload)
 	default:
 		return a.remove(ctx)
 	}

@@ -136,9 +136,7 @@ func reports(t *testing.T) (*rig, *desk, nodespec.NodeSpec) {
 func (r *rig) certify(spec nodespec.NodeSpec, request string) {
 	r.Helper()
 	r.validity = 48 * time.Hour
-	answers := spec.Answers()
-	answers.SetCertificate(reporterIdentity.Name, r.sign(request))
-	line, _ := r.run(answers2(spec.With(answers))...)
+	line, _ := r.apply(spec.WithCertificate(reporterIdentity.Name, r.sign(request)))
 	if line.Type != verb.TypeResult || len(line.Result.Plan.Needs) > 0 {
 		r.Fatalf("%s %v", line.Type, line.Failure)
 	}

@@ -18,9 +18,10 @@ func (a *agent) renew(ctx context.Context, in input) error {
 	if known == nil {
 		return &verb.Failure{Reason: verb.ReasonSpecUnknown, Message: "the host has no NodeSpec from before"}
 	}
-	answers := known.Answers()
-	answers.Certificates = in.answers.Certificates
-	spec := known.With(answers)
+	spec := *known
+	for _, identity := range known.Identities {
+		spec = spec.WithCertificate(identity.Name, in.certificates[identity.Name])
+	}
 	facts, err := a.identityFacts(ctx, spec)
 	if err != nil {
 		return err

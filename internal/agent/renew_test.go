@@ -54,11 +54,9 @@ func identified(t *testing.T) (*rig, nodespec.NodeSpec) {
 	if !slices.Equal(line.Result.Plan.Needs[:2], wanted) {
 		t.Fatalf("needs %q", line.Result.Plan.Needs)
 	}
-	var answers nodespec.Answers
-	answers.SetCertificate("", r.sign(line.Result.Facts.Identity.Request))
-	answers.SetCertificate(cloud.Name, r.sign(line.Result.Facts.Identities[cloud.Name].Request))
-	spec = spec.With(answers)
-	if line, _ = r.run(answers2(spec)...); line.Type != verb.TypeResult {
+	spec = spec.WithCertificate("", r.sign(line.Result.Facts.Identity.Request))
+	spec = spec.WithCertificate(cloud.Name, r.sign(line.Result.Facts.Identities[cloud.Name].Request))
+	if line, _ = r.apply(spec); line.Type != verb.TypeResult {
 		t.Fatalf("%s %v", line.Type, line.Failure)
 	}
 	return r, spec
@@ -67,17 +65,6 @@ func identified(t *testing.T) (*rig, nodespec.NodeSpec) {
 func word(certificate string) string {
 	block, _ := pem.Decode([]byte(certificate))
 	return base64.RawURLEncoding.EncodeToString(block.Bytes)
-}
-
-// answers2 are the flags that go on with the spec on the host, with all certificates.
-func answers2(spec nodespec.NodeSpec) []string {
-	args := answers(spec)
-	for _, identity := range spec.Identities {
-		if identity.Certificate != "" {
-			args = append(args, "--identity-certificate", identity.Name+":"+word(identity.Certificate))
-		}
-	}
-	return args
 }
 
 func target(r *rig) string {

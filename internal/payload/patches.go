@@ -76,7 +76,7 @@ func writePatches(directory string, manifest Manifest, earlier []*Payload) ([]Pa
 type change struct{ from, to File }
 
 // changes pairs the files that have the same place in the same component and other content, if hosts with the earlier payload do not
-// have the new content for another reason.
+// have the new content for another reason. The agent is not among them: it is what makes files of patches, and is sent as it is.
 func changes(earlier, now Manifest) []change {
 	known := map[string]bool{}
 	for _, f := range earlier.files() {
@@ -85,7 +85,7 @@ func changes(earlier, now Manifest) []change {
 	var list []change
 	for _, c := range now.Components {
 		old, ok := earlier.Component(c.Name)
-		if !ok {
+		if !ok || c.Name == ComponentAgent {
 			continue
 		}
 		for _, to := range c.Files {

@@ -25,7 +25,7 @@ func TestAnAgentThatBeginsToReport(t *testing.T) {
 	if next.Reporting.Identity != agent.Name {
 		t.Fatalf("the report is written as %s, the identity is %s", next.Reporting.Identity, agent.Name)
 	}
-	waiting := next.With(nodespec.Answers{Certificate: next.Identity.Certificate, PodSubnet: next.Network.PodSubnet})
+	waiting := next.WithCertificate(agent.Name, "")
 	folders := []string{`MakeDirectory C:\k\agent`, "MakeDirectory " + agent.Directory}
 	m := settled(t, silent(next))
 	m.Ledger = plan.Record(m.Facts, waiting)

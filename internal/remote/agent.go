@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"regexp"
-	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -49,37 +46,6 @@ func (c *Connection) EnsureAgent(ctx context.Context, agent Agent, progress func
 		return "", false, err
 	}
 	return path, true, nil
-}
-
-// agentFolder is the form of nodespec.AgentPath's folder.
-var agentFolder = regexp.MustCompile(`^[0-9a-f]{12}$`)
-
-// Agents are the folders of agents on the host, by the digits of the digest that they are named after, the last changed first. Whether
-// there is a whole agent in each is not known. It costs one request, and none is there where no agent ever was.
-func (c *Connection) Agents(ctx context.Context) ([]string, error) {
-	root, err := sftpPath(nodespec.AgentRoot)
-	if err != nil {
-		return nil, err
-	}
-	var entries []fs.FileInfo
-	err = c.operate(ctx, "a list of what is in "+nodespec.AgentRoot, func(ctx context.Context, s *fileSession) (err error) {
-		entries, err = s.ReadDirContext(ctx, root)
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, c.verdict(ctx, err, func(err error) error { return c.transferFailed("list "+nodespec.AgentRoot, err) })
-	}
-	slices.SortStableFunc(entries, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	var names []string
-	for _, entry := range entries {
-		if entry.IsDir() && agentFolder.MatchString(entry.Name()) {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, nil
 }
 
 // digestReader fails at the end of its input when its digest is wrong: before the file on the host gets its name.

@@ -82,7 +82,7 @@ func TestWhatALyingFileServerSays(t *testing.T) {
 		endless := folder
 		endless.name, endless.endless = strings.Repeat("n", 200), true
 		c := hostThatLies(t, endless)
-		_, err := c.Agents(t.Context())
+		err := c.Remove(t.Context(), `C:\k\wicd`)
 		expectError(t, err, remote.ReasonTransferFailed, "more than 32 MiB")
 		fitForStatus(t, err)
 	})

@@ -15,7 +15,6 @@ var (
 	flagWord     = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9-]*$`)
 	argumentWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.:\\-]*$`)
 	urlWord      = regexp.MustCompile(`^https://[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}$`)
-	networkWord  = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$`)
 )
 
 // commandLimit is shorter than what any Windows shell takes (cmd.exe: 8191 characters).
@@ -28,13 +27,13 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 		return "", fmt.Errorf("%q is not a plain path of a Windows program", program)
 	}
 	switch name {
-	case verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Settle, verb.Reboot, verb.Receive, verb.Renew:
+	case verb.Facts, verb.Plan, verb.Apply, verb.Verify, verb.Remove, verb.Rollback, verb.Settle, verb.Reboot, verb.Renew:
 	default:
 		return "", fmt.Errorf("%q is not a verb that is run over SSH", string(name))
 	}
 	words := []string{program, string(name)}
 	for _, arg := range args {
-		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) && !networkWord.MatchString(arg) && !urlWord.MatchString(arg) {
+		if !flagWord.MatchString(arg) && !argumentWord.MatchString(arg) && !urlWord.MatchString(arg) {
 			return "", fmt.Errorf("argument %q of the agent's verb %s is not a plain word", arg, name)
 		}
 		words = append(words, arg)

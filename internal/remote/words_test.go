@@ -17,16 +17,14 @@ func TestCommandLinesThatAreSent(t *testing.T) {
 		agentPath + ` facts`: {verb.Facts, nil},
 		agentPath + ` apply --spec C:\k\wicd\inbox\spec-0123456789ab.json --payload C:\k\wicd\inbox\payload-ba9876543210.zst`: {
 			verb.Apply, []string{"--spec", `C:\k\wicd\inbox\spec-0123456789ab.json`, "--payload", `C:\k\wicd\inbox\payload-ba9876543210.zst`}},
-		agentPath + ` apply --digest sha256:0123456789ab --certificate MIIB_-x --pod-subnet 10.132.1.0/24`: {
-			verb.Apply, []string{"--digest", "sha256:0123456789ab", "--certificate", "MIIB_-x", "--pod-subnet", "10.132.1.0/24"}},
+		agentPath + ` renew --identity cloud-node-manager --identity-certificate cloud-node-manager:MIIB_-x`: {
+			verb.Renew, []string{"--identity", "cloud-node-manager", "--identity-certificate", "cloud-node-manager:MIIB_-x"}},
 		agentPath + ` facts --api-server https://api-int.lab.example.com:6443`: {
 			verb.Facts, []string{"--api-server", "https://api-int.lab.example.com:6443"}},
 		agentPath + ` rollback --digest sha256:0123456789ab`:  {verb.Rollback, []string{"--digest", "sha256:0123456789ab"}},
 		agentPath + ` settle`:                                 {verb.Settle, nil},
 		agentPath + ` reboot --boot-id boot:01dc5a0b9c8d7e6f`: {verb.Reboot, []string{"--boot-id", "boot:01dc5a0b9c8d7e6f"}},
-		agentPath + ` receive --agent sha256:0123456789ab --payload C:\k\wicd\inbox\payload-ba9876543210.zst`: {
-			verb.Receive, []string{"--agent", "sha256:0123456789ab", "--payload", `C:\k\wicd\inbox\payload-ba9876543210.zst`}},
-		agentPath + ` remove -v word_1`: {verb.Remove, []string{"-v", "word_1"}},
+		agentPath + ` remove -v word_1`:                       {verb.Remove, []string{"-v", "word_1"}},
 	} {
 		got, err := commandLine(agentPath, c.name, c.args)
 		if err != nil || got != want {

@@ -22,9 +22,8 @@ const (
 	Remove Name = "remove" // gives the host back as it was before
 	// Rollback brings the host back to the NodeSpec that it had before the one that was applied with a fallback.
 	Rollback Name = "rollback"
-	Settle   Name = "settle"  // forgets that NodeSpec, and removes what only it needs
-	Reboot   Name = "reboot"  // restarts the host, unless that has happened already
-	Receive  Name = "receive" // lays out another agent beside the one that runs
+	Settle   Name = "settle" // forgets that NodeSpec, and removes what only it needs
+	Reboot   Name = "reboot" // restarts the host, unless that has happened already
 	// Renew gives services that have a certificate of their own another one.
 	Renew   Name = "renew"
 	Service Name = "service" // runs as the Windows service

@@ -31,7 +31,7 @@ type Line struct {
 const (
 	maxConnections     = 2
 	maxExecs           = 8
-	maxSFTPSessions    = 1
+	maxSFTPSessions    = 2
 	maxReboots         = 1
 	maxWirePercent     = 25
 	maxOwnSeconds      = 3

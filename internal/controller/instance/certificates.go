@@ -17,9 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// noteIssued remembers certificates that were issued and that the host has taken.
-func (s *scope) noteIssued(issued nodespec.Answers) {
-	for name, certificate := range issued.Certificates {
+// noteIssued remembers certificates that were issued and that the host has taken, by the names of their identities.
+func (s *scope) noteIssued(issued map[string]string) {
+	for name, certificate := range issued {
 		block, _ := pem.Decode([]byte(certificate))
 		if block == nil {
 			continue

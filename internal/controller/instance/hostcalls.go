@@ -116,8 +116,7 @@ func (s *scope) hostObstacle(condition string, err error) *obstacle {
 	}
 	var failure *verb.Failure
 	var failed *remote.Error
-	// What the host was guessed to have from before may be what has failed.
-	s.session.knownAgent, s.session.known = "", nil
+	s.session.spec = ""
 	switch {
 	case errors.As(err, &failure):
 		o.reason = string(knownReason(failure.Reason))

@@ -14,7 +14,6 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -49,22 +48,14 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 	if err != nil {
 		return payloadObstacle(err)
 	}
-	line, err := s.runKnownAgent(ctx, agent)
-	if line.Result == nil && err == nil {
-		var path string
-		path, err = s.bringAgent(ctx, agent)
-		if err != nil {
-			return s.hostObstacle(v1alpha1.ConditionReachable, err)
-		}
-		s.session.agent = path
-		line, err = s.run(ctx, verb.Facts, s.factsArguments()...)
+	if s.session.agent, err = s.bringAgent(ctx, agent); err != nil {
+		return s.hostObstacle(v1alpha1.ConditionReachable, err)
 	}
+	line, err := s.run(ctx, verb.Facts, s.factsArguments()...)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReachable, err)
 	}
-	// One that has just landed has moved to its own folder.
-	path := nodespec.AgentPath(agent.SHA256)
-	s.session.agent, s.session.knownAgent = path, path
+	s.session.agent = nodespec.AgentPath(agent.SHA256) // one that has just landed has moved to its own folder
 	s.learn(line.Result.Facts)
 	return nil
 }
@@ -75,23 +66,6 @@ func (s *scope) learn(facts *plan.Facts) {
 	if facts.Fallback != "" {
 		s.session.fallback = facts.Fallback
 	}
-}
-
-// runKnownAgent asks an agent that is known to have been on the host, without a look whether it still is. There is no answer when it is not
-// known, or does not start any more.
-func (s *scope) runKnownAgent(ctx context.Context, agent remote.Agent) (verb.Line, error) {
-	path := nodespec.AgentPath(agent.SHA256)
-	if s.session.knownAgent != path {
-		return verb.Line{}, nil
-	}
-	s.session.agent = path
-	line, err := s.run(ctx, verb.Facts, s.factsArguments()...)
-	switch remote.ReasonOf(err) {
-	case remote.ReasonAgentDidNotStart, remote.ReasonAgentBlocked:
-		s.session.agent, s.session.knownAgent = "", ""
-		return verb.Line{}, nil
-	}
-	return line, err
 }
 
 func hostStatus(facts *plan.Facts) *v1alpha1.HostStatus {

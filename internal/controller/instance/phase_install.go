@@ -56,37 +56,25 @@ func specObstacle(err error) *obstacle {
 }
 
 // apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the agent left steps
-// undone. A spec that differs from the last only by answers to what it needed is not sent again.
+// undone.
 func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
-	facts := s.session.facts
-	if s.session.applied == spec.Digest() && len(s.session.left.Steps) == 0 && !spec.Answers().HasCertificate() {
+	digest := spec.Digest()
+	if s.session.applied == digest && len(s.session.left.Steps) == 0 && !spec.HasCertificate() {
 		return nil
-	}
-	if arguments := s.continuation(spec); arguments != nil {
-		o := s.applyAs(ctx, spec, arguments)
-		if o == nil || !isSpecUnknown(o.err) {
-			return o
-		}
-		s.session.facts = facts // nothing has changed
 	}
 	arguments, o := s.send(ctx, spec)
 	if o != nil {
 		return o
 	}
-	return s.applyAs(ctx, spec, arguments)
-}
-
-// applyAs applies the spec that the arguments name.
-func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments []string) *obstacle {
 	if o := s.passGate(ctx, spec, arguments); o != nil {
 		return o
 	}
 	// What was applied last to its end is what a node in service was proven with.
-	if before := s.session.facts.Applied; before != "" && before != spec.Digest() && s.instance.Status.NodeRef.UID != "" {
+	if before := s.session.facts.Applied; before != "" && before != digest && s.instance.Status.NodeRef.UID != "" {
 		arguments = append(slices.Clip(arguments), "--fallback", "sha256:"+before)
 	}
 	s.session.checked = false
-	if known := s.session.known; known == nil || known.Digest() != spec.Digest() {
+	if s.session.spec != digest {
 		s.session.waiting = ""
 	}
 	// From here on the host may be neither what it was nor what it is to be, also when the cluster changes its mind.
@@ -98,7 +86,7 @@ func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments [
 		s.session.whole = true
 		return s.hostObstacle(v1alpha1.ConditionInstalled, err)
 	}
-	s.session.known, s.session.whole = &spec, false
+	s.session.spec, s.session.whole = digest, false
 	if line.Result != nil && line.Result.Facts != nil {
 		s.learn(line.Result.Facts)
 	}
@@ -108,7 +96,7 @@ func (s *scope) applyAs(ctx context.Context, spec nodespec.NodeSpec, arguments [
 		s.Hosts.Close(s.instance.Name)
 		return s.rebootObstacle()
 	}
-	s.session.applied, s.session.left = spec.Digest(), *line.Result.Plan
+	s.session.applied, s.session.left = digest, *line.Result.Plan
 	return nil
 }
 

@@ -165,7 +165,7 @@ func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 	if o != nil {
 		return o
 	}
-	answers := spec.Answers()
+	issued := spec
 	for _, identity := range spec.AllIdentities() {
 		if !slices.Contains(neededCertificates(s.session.left), identity.Name) {
 			continue
@@ -181,9 +181,9 @@ func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 			}
 			return o
 		}
-		answers.SetCertificate(identity.Name, string(certificate))
+		issued = issued.WithCertificate(identity.Name, string(certificate))
 	}
-	if o := s.apply(ctx, spec.With(answers)); o != nil {
+	if o := s.apply(ctx, issued); o != nil {
 		return o
 	}
 	if left := neededCertificates(holdingUp(spec, s.session.left)); len(left) > 0 {

@@ -143,7 +143,7 @@ func (s *scope) pinHostKey(key remote.HostKey, first bool) {
 	}
 	s.instance.Status.HostKey = &v1alpha1.HostKey{Type: key.Type, Key: encoded, Fingerprint: key.Fingerprint()}
 	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be ours.
-	s.instance.Status.Host, s.session.knownAgent, s.session.known = nil, "", nil
+	s.instance.Status.Host, s.session.spec = nil, ""
 	if first || before != nil {
 		s.emit(hostKeyPinned(s.instance, first))
 	}

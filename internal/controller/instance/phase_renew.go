@@ -2,7 +2,10 @@ package instance
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -94,13 +97,13 @@ func (r *Reconciler) renew(ctx context.Context, s *scope, subnet string, due []s
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionUpToDate, err)
 	}
-	certificates := nodespec.Answers{}
+	certificates := map[string]string{}
 	for _, identity := range identities {
 		certificate, o := s.issue(ctx, identity, line.Result.Facts)
 		if o != nil {
 			return o
 		}
-		certificates.SetCertificate(identity.Name, string(certificate))
+		certificates[identity.Name] = string(certificate)
 	}
 	line, err = s.run(ctx, verb.Renew, append(names, certificateArguments(certificates)...)...)
 	if err != nil {
@@ -111,6 +114,22 @@ func (r *Reconciler) renew(ctx context.Context, s *scope, subnet string, due []s
 	}
 	s.noteIssued(certificates)
 	return nil
+}
+
+// certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds anything to change: their DER
+// form in base64url.
+func certificateArguments(certificates map[string]string) []string {
+	var arguments []string
+	for _, name := range slices.Sorted(maps.Keys(certificates)) {
+		var chain []byte
+		for block, rest := pem.Decode([]byte(certificates[name])); block != nil; block, rest = pem.Decode(rest) {
+			if block.Type == "CERTIFICATE" {
+				chain = append(chain, block.Bytes...)
+			}
+		}
+		arguments = append(arguments, "--identity-certificate", name+":"+base64.RawURLEncoding.EncodeToString(chain))
+	}
+	return arguments
 }
 
 // endRenewal lets the connection go. What comes next may be long after.

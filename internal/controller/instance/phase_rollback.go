@@ -66,7 +66,7 @@ func (s *scope) runRollback(ctx context.Context) *obstacle {
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)
 	}
-	s.session.known, s.session.applied = nil, ""
+	s.session.spec, s.session.applied = "", ""
 	if line.Type == verb.TypeResult && len(line.Result.Plan.Needs) > 0 {
 		// Its certificate has expired meanwhile: what the host was before could not be brought up, so forward it goes again.
 		s.instance.Status.FailedChange.PreviousDigest = ""

@@ -189,7 +189,6 @@ func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 	}
 	// So nothing that is remembered of it may let an apply or a check be left out.
 	s.session.forgetState()
-	s.session.known = nil
 	line, err := s.run(ctx, verb.Remove)
 	if err != nil {
 		return s.hostObstacle(v1alpha1.ConditionReady, err)

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -16,10 +15,6 @@ type session struct {
 	connection *remote.Connection
 	// agent is the path of the agent on the host; empty when it was not looked for on the present connection.
 	agent string
-	// knownAgent is the path of the agent that ran on the host, and known the spec that it applied last. Unlike the rest they outlive the
-	// connection, so that a host which was restarted is not sent what it has. They are guesses: the host may have lost either.
-	knownAgent string
-	known      *nodespec.NodeSpec
 	// whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A transfer that
 	// was cut goes on with the same archive.
 	whole bool
@@ -47,9 +42,10 @@ type session struct {
 	renewal renewal
 	// attempts counts failures in a row.
 	attempts int
-	// since is when the present wait began, for limits.
+	// since is when the present wait began, for limits, and spec the digest of what the host was brought to before it.
 	waiting string
 	since   time.Time
+	spec    string
 	// drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart from the other waits,
 	// which go on while a node is drained.
 	drains time.Time

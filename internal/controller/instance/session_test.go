@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -29,10 +28,10 @@ func TestAFailureOnTheWayLeavesThePatches(t *testing.T) {
 	s := &scope{
 		Reconciler: &Reconciler{Hosts: remote.NewPool(&remote.Dialer{})},
 		instance:   &v1alpha1.WindowsInstance{},
-		session:    &session{knownAgent: `C:\k\wicd\0123\wicd.exe`, known: &nodespec.NodeSpec{}, facts: &plan.Facts{}},
+		session:    &session{agent: `C:\k\wicd\0123\wicd.exe`, facts: &plan.Facts{}},
 	}
 	s.hostObstacle(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
-	if s.session.whole || s.session.known != nil || s.session.knownAgent != "" || s.session.facts != nil {
+	if s.session.whole || s.session.agent != "" || s.session.facts != nil {
 		t.Errorf("%+v", s.session)
 	}
 }

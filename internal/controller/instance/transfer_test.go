@@ -2,10 +2,8 @@ package instance
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
@@ -33,16 +31,5 @@ func TestPatchesAreSentWhereTheHostHasWhatTheyAreMadeOf(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
-	}
-}
-
-func TestAnswersThatAreTooLongForACommandLineTravelInAFile(t *testing.T) {
-	spec := nodespec.NodeSpec{Network: nodespec.Network{PodSubnet: "10.132.1.0/24"}}
-	if got := answerArguments(spec); !slices.Equal(got, []string{"--digest", "sha256:" + spec.Digest(), "--pod-subnet", "10.132.1.0/24"}) {
-		t.Errorf("%q", got)
-	}
-	spec.Identity.Certificate = "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("MIIB", 1000) + "\n-----END CERTIFICATE-----\n"
-	if got := answerArguments(spec); got != nil {
-		t.Errorf("%d arguments", len(got))
 	}
 }

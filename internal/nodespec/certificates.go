@@ -1,0 +1,24 @@
+package nodespec
+
+import "slices"
+
+// WithCertificate returns the spec with the signed certificate, in PEM, of the identity with the name; the kubelet's name is empty. An empty
+// certificate is one that is not to be installed. The spec given is left as it is.
+func (s NodeSpec) WithCertificate(identity, certificate string) NodeSpec {
+	if identity == "" {
+		s.Identity.Certificate = certificate
+		return s
+	}
+	s.Identities = slices.Clone(s.Identities)
+	for i := range s.Identities {
+		if s.Identities[i].Name == identity {
+			s.Identities[i].Certificate = certificate
+		}
+	}
+	return s
+}
+
+// HasCertificate reports whether the spec brings the certificate of any identity.
+func (s NodeSpec) HasCertificate() bool {
+	return s.Identity.Certificate != "" || slices.ContainsFunc(s.Identities, func(identity Identity) bool { return identity.Certificate != "" })
+}
