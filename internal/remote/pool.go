@@ -3,15 +3,18 @@ package remote
 import (
 	"context"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not wait for each
 // other, unless there are Limits.Connections in use. Make it with NewPool.
 type Pool struct {
 	dialer *Dialer
+	places *semaphore.Weighted // one for each connection, until its end
 
 	mu      sync.Mutex
-	places  places
+	waiting int // for a place
 	entries map[string]*entry
 	closed  bool
 }
@@ -30,7 +33,7 @@ type entry struct {
 // NewPool makes a pool of connections that dialer makes.
 func NewPool(dialer *Dialer) *Pool {
 	dialer = dialer.withDefaults()
-	return &Pool{dialer: dialer, places: places{free: dialer.Limits.Connections}, entries: map[string]*entry{}}
+	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)), entries: map[string]*entry{}}
 }
 
 // Get returns the living connection of target's instance, or dials. A connection with another address, user, key or host key than
@@ -68,14 +71,57 @@ func (p *Pool) connect(ctx context.Context, target Target) (*Connection, error) 
 	}
 	c, err := p.dialer.Connect(ctx, target)
 	if err != nil {
-		p.givePlace()
+		p.places.Release(1)
 		return nil, err
 	}
 	go func() {
 		<-c.Done()
-		p.givePlace()
+		p.places.Release(1)
 	}()
 	return c, nil
+}
+
+// takePlace waits for a place. An idle connection gives way at once, and so does each that becomes idle meanwhile.
+func (p *Pool) takePlace(ctx context.Context) error {
+	if p.places.TryAcquire(1) {
+		return nil
+	}
+	p.mu.Lock()
+	p.waiting++
+	p.evictOne()
+	p.mu.Unlock()
+	err := p.places.Acquire(ctx, 1)
+	p.mu.Lock()
+	p.waiting--
+	p.mu.Unlock()
+	if err != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// evictOne closes a connection that nobody uses, if there is one. Those that were lost have given their places back already. It is called with p
+// locked.
+func (p *Pool) evictOne() {
+	for instance, e := range p.entries {
+		if e.idle == nil {
+			continue
+		}
+		gives := e.connection.alive()
+		p.evict(instance, e)
+		if gives {
+			return
+		}
+	}
+}
+
+// evict closes an idle connection. It is called with p locked, so that nobody begins to use it.
+func (p *Pool) evict(instance string, e *entry) {
+	c := e.connection
+	close(e.idle)
+	e.connection, e.idle = nil, nil
+	p.forget(instance, e)
+	c.abort(ErrClosed)
 }
 
 // serves tells whether the connection lives and is the one that target asks for.
@@ -107,7 +153,7 @@ func (p *Pool) Release(c *Connection) {
 		return
 	}
 	e.idle = make(chan struct{})
-	if p.places.waited() {
+	if p.waiting > 0 {
 		p.evict(c.target.Instance, e)
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pkg/sftp"
 )
 
 func (e *LeftBehindError) Error() string {
@@ -127,7 +129,7 @@ func (r *remover) note(s *fileSession, name string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		return nil
-	case s.ended():
+	case s.ended(), errors.Is(err, sftp.ErrSSHFxConnectionLost): // operations fail a moment before the session is known to have ended
 		return err
 	}
 	r.left[windowsPath(name)] = err
