@@ -131,7 +131,7 @@ func inputs(t *testing.T) nodespec.Inputs {
 			MetricsServing: nodespec.ServingCertificate{Certificate: "exporter", Key: "key"},
 		},
 		Instance: nodespec.Instance{Name: "win-a", NodeName: "win-a", HostName: "win-a", NodeIP: "10.1.42.1"},
-		Payload:  payload, Agent: program("wicd.exe"), OperatorVersion: "12.0.0", Namespace: "wmco", PodSubnet: podSubnet, LogSettings: logs,
+		Payload:  payload, Agent: program("wicd.exe"), OperatorVersion: "12.0.0", PodSubnet: podSubnet, LogSettings: logs,
 	}
 }
 

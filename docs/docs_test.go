@@ -92,6 +92,7 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 		{"api/v1alpha1/conditions.go", "^(Condition|Reason)"},
 		{"internal/remote/errors.go", "^Reason"},
 		{"internal/verb/verb.go", "^Reason"},
+		{"internal/nodespec/reporting.go", "^Configuration"},
 	} {
 		for _, c := range constants(t, source.files, source.names) {
 			name, err := strconv.Unquote(c.value.(*ast.BasicLit).Value)
@@ -143,6 +144,7 @@ func TestLimitsAreDocumented(t *testing.T) {
 	limits = append(limits, constants(t, "internal/remote/limits.go", "^Default")...)
 	limits = append(limits, constants(t, "internal/agent/timeouts.go", "^[A-Z]")...)
 	limits = append(limits, constants(t, "internal/controller/instance/*.go", "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
+	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {
 		inCode[limit.name] = true

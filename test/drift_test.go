@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -41,14 +44,18 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
-		must(t, r.WaitFor(ctx, "the report of "+step, &v1alpha1.WindowsNodeReport{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			report := &v1alpha1.WindowsNodeReport{}
-			if err := reader.Get(ctx, types.NamespacedName{Namespace: r.Namespace(), Name: "instance-1"}, report); err != nil {
-				return false, client.IgnoreNotFound(err)
-			}
-			return report.Status.State == v1alpha1.NodeReportInSync && slices.ContainsFunc(report.Status.Drift, func(d v1alpha1.NodeDrift) bool {
-				return d.Step == step && d.Repaired
-			}), nil
+		must(t, r.WaitFor(ctx, "the event about "+step, &eventsv1.Event{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list eventsv1.EventList
+			err := reader.List(ctx, &list, client.InNamespace(r.Namespace()))
+			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+				return e.Reason == "DriftRepaired" && strings.Contains(e.Note, step+" (")
+			}), err
+		}))
+		must(t, r.WaitFor(ctx, "the host to match its spec again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
+			n := &corev1.Node{}
+			err := reader.Get(ctx, types.NamespacedName{Name: "instance-1"}, n)
+			condition := nodecondition.Of(n)
+			return condition != nil && condition.Status == corev1.ConditionTrue, err
 		}))
 	}
 	// One is reported before the next comes: what changes in the middle of a repair may be mended by it, and reported as another step.

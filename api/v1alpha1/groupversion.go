@@ -1,4 +1,4 @@
-// Package v1alpha1 is the operator's API: the kinds WindowsInstance, WindowsDisruptionPolicy and WindowsNodeReport in group windowsmachineconfig.openshift.io.
+// Package v1alpha1 is the operator's API: the kinds WindowsInstance and WindowsDisruptionPolicy in group windowsmachineconfig.openshift.io.
 // +kubebuilder:object:generate=true
 // +groupName=windowsmachineconfig.openshift.io
 package v1alpha1
@@ -14,8 +14,7 @@ var GroupVersion = schema.GroupVersion{Group: "windowsmachineconfig.openshift.io
 
 // AddToScheme registers the kinds of this package.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &WindowsInstance{}, &WindowsInstanceList{}, &WindowsDisruptionPolicy{}, &WindowsDisruptionPolicyList{},
-		&WindowsNodeReport{}, &WindowsNodeReportList{})
+	scheme.AddKnownTypes(GroupVersion, &WindowsInstance{}, &WindowsInstanceList{}, &WindowsDisruptionPolicy{}, &WindowsDisruptionPolicyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

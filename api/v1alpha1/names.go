@@ -77,10 +77,3 @@ const (
 	SourceMachine   = "Machine"
 	SourceConfigMap = "ConfigMap"
 )
-
-// Who the agent of a node is to the API server: its certificate names the user AgentUserPrefix + node name in the group AgentsGroup. Operators
-// before version 12 have given their agents another group, with other rights: certificates of theirs have none of these.
-const (
-	AgentUserPrefix = "windowsmachineconfig.openshift.io:agent:"
-	AgentsGroup     = "windowsmachineconfig.openshift.io:agents"
-)

@@ -52,6 +52,6 @@ func newProcess(args []string) (agent.Process, error) {
 	}
 	return agent.Process{
 		Host: machine, Args: args, Executable: executable, Version: version, Clock: clock.RealClock{}, Rand: rand.Reader,
-		Reports: agent.HTTPS{},
+		API: agent.HTTPS{},
 	}, nil
 }

@@ -120,7 +120,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		for _, definition := range csv.Spec.CustomResourceDefinitions.Owned {
 			owned = append(owned, definition.Name)
 		}
-		if want := slices.Sorted(maps.Keys(s.definitions)); !slices.Equal(owned, want) || len(owned) != 3 {
+		if want := slices.Sorted(maps.Keys(s.definitions)); !slices.Equal(owned, want) || len(owned) != 2 {
 			t.Errorf("owned %v, deploy/ has %v", owned, want)
 		}
 	})
@@ -184,21 +184,6 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 		group := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:cloud-node-managers"}}
 		if diff := cmp.Diff(group, binding.Subjects); diff != "" || binding.RoleRef.Name != role.Name {
 			t.Errorf("role %s: %s", binding.RoleRef.Name, diff)
-		}
-	})
-	t.Run("agents may patch the status of reports, and the bundle gives that to nobody", func(t *testing.T) {
-		var role rbacv1.Role
-		if err := yaml.UnmarshalStrict(s.nodeRights["role_"+packageName+"-agents"], &role); err != nil {
-			t.Fatal(err)
-		}
-		want := []rbacv1.PolicyRule{{APIGroups: []string{"windowsmachineconfig.openshift.io"}, Resources: []string{"windowsnodereports/status"}, Verbs: []string{"patch"}}}
-		if diff := cmp.Diff(want, role.Rules); diff != "" {
-			t.Error(diff)
-		}
-		for name := range s.nodeRights {
-			if strings.HasPrefix(name, "rolebinding_") {
-				t.Errorf("%s binds rights before their admission policy is in force", name)
-			}
 		}
 	})
 	t.Run("the image that is given", func(t *testing.T) {

@@ -125,7 +125,7 @@ func (a *agent) finish(ctx context.Context, spec nodespec.NodeSpec, facts plan.F
 	if err := a.clear(ctx, spec, facts); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(left.Needs, spec.HoldsUp) {
+	if len(left.Needs) > 0 {
 		return nil
 	}
 	return a.store.setApplied(ctx, spec.Digest())

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -47,8 +46,6 @@ func (a *agent) rollback(ctx context.Context, digest string) error {
 	if err != nil || c == nil {
 		return err
 	}
-	// What keeps nobody waiting does not keep a node from its way back either: the certificate is renewed when it works again.
-	left.Needs = slices.DeleteFunc(left.Needs, func(need nodespec.Need) bool { return !spec.HoldsUp(need) })
 	if len(left.Needs) == 0 { // else the operator goes on with the verb apply, and asks again
 		if err := a.store.forgetFallback(ctx); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Process is what the agent's process has from its surroundings. Only Reports and Ready may be nil.
+// Process is what the agent's process has from its surroundings. Only API and Ready may be nil.
 type Process struct {
 	Host       host.Host
 	Args       []string // after the program's name
@@ -25,8 +25,8 @@ type Process struct {
 	Rand       io.Reader // for keys
 	// Log says how the service's log rotates. The zero value means DefaultLogSettings.
 	Log LogSettings
-	// Reports takes the service's report on the host to the API server; nil for nowhere.
-	Reports Patcher
+	// API takes the Node's condition WindowsConfiguration to the API server; nil for nowhere.
+	API APIServer
 	// Ready is called in service mode when the service runs.
 	Ready func()
 }

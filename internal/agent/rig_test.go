@@ -37,8 +37,8 @@ type rig struct {
 	logSettings agent.LogSettings
 	// away holds hybrid-overlay-node up, as an API server does that is away; nil or closed: it is there.
 	away atomic.Pointer[chan struct{}]
-	// reports takes the reports of the agent's service; nil for nowhere.
-	reports agent.Patcher
+	// api is the API server of the agent's service; nil for none.
+	api agent.APIServer
 	// bent changes what the agent sees of the host; nil changes nothing.
 	bent atomic.Pointer[func(*host.Host)]
 }

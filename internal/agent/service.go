@@ -21,7 +21,7 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 	a.answer.out = io.Discard // steps are told to an operator; the log has its own words
 	k := &keeper{
 		agent: a, log: log, watcher: watcher{agent: a}, network: networkWait{agent: a},
-		reporter: reporter{agent: a, log: log}, messenger: messenger{agent: a, log: log, to: p.Reports},
+		reporter: reporter{agent: a, log: log}, messenger: messenger{agent: a, log: log, api: p.API},
 		logs: logKeeper{agent: a, log: log}, stores: storeKeeper{agent: a},
 	}
 	log.printf(ctx, "agent %s runs as a service, process %d", a.version, a.host.Processes.Self())
@@ -30,7 +30,7 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 	}
 	k.loop(ctx)
 	ctx = context.WithoutCancel(ctx)
-	k.messenger.end(ctx)
+	k.messenger.end()
 	log.printf(ctx, "the service was told to stop")
 	log.flush(ctx)
 	return 0
@@ -110,7 +110,7 @@ func (k *keeper) check(ctx context.Context) {
 		return
 	}
 	k.reporter.report(ctx, outcome)
-	k.messenger.note(ctx, outcome)
+	k.messenger.note(outcome)
 }
 
 // pacer keeps the service from trying the same repairs over and over as fast as it can, for a program that ends at its start, say.

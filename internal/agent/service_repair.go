@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -83,7 +82,7 @@ func (k *keeper) wanted(ctx context.Context, o *outcome, failed ...string) (work
 	if o.left = cmp.Or(own, left); o.left == "" {
 		o.left = k.network.left()
 	}
-	o.waits = await != nil || slices.ContainsFunc(p.Needs, spec.HoldsUp)
+	o.waits = await != nil || len(p.Needs) > 0
 	return work{steps, facts, *spec}, nil
 }
 

@@ -26,8 +26,8 @@ const (
 	// LimitCheck is for one attempt of a check of the node.
 	LimitCheck = 30 * time.Second
 
-	// LimitReport is for one attempt to bring the report on the host to the API server.
-	LimitReport = 10 * time.Second
+	// LimitCondition is for one attempt to write the Node's condition WindowsConfiguration.
+	LimitCondition = 10 * time.Second
 
 	// PollInterval is how often the agent looks at what it waits for.
 	PollInterval = 250 * time.Millisecond
@@ -57,11 +57,13 @@ const (
 	PaceReset = 5 * time.Minute
 	// EventRepeat is how long the service writes no second event of the same.
 	EventRepeat = time.Hour
-	// ReportRetry is how soon a report that was not taken is sent again at first, ReportRetryMax at last.
-	ReportRetry    = 10 * time.Second
-	ReportRetryMax = 10 * time.Minute
-	// ReportPace is the least time between two reports; it doubles up to ReportRetryMax while they follow each other.
-	ReportPace = time.Minute
+	// ConditionInterval is the time between two writes of the Node's condition WindowsConfiguration when it does not change, and the longest
+	// wait before a change is written. The kubelet writes its own conditions as often.
+	ConditionInterval = 5 * time.Minute
+	// ConditionPace is the least time between two changes of the condition; it doubles up to ConditionInterval while they follow each other.
+	ConditionPace = time.Minute
+	// ConditionRetry is the wait after the first failed attempt to write the condition; it doubles up to ConditionInterval.
+	ConditionRetry = 10 * time.Second
 )
 
 // maxFailed is how many comparisons in a row may fail for want of facts before that is told.

@@ -70,7 +70,7 @@ func nodeInputs() nodespec.Inputs {
 			Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
 		},
 		Instance: nodespec.Instance{Name: "a", NodeName: "win-a", NodeIP: "10.1.42.1", BYOH: true},
-		Payload:  []nodespec.Component{programs}, Agent: file("wicd.exe"), OperatorVersion: "1.2.3", Namespace: "wmco",
+		Payload:  []nodespec.Component{programs}, Agent: file("wicd.exe"), OperatorVersion: "1.2.3",
 	}
 }
 

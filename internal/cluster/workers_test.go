@@ -51,7 +51,7 @@ func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.
 	}
 	in := nodespec.Inputs{
 		Cluster: facts, Instance: nodespec.Instance{Name: "winworker", NodeName: "winworker", NodeIP: "10.0.128.7"},
-		Agent: program("wicd.exe"), OperatorVersion: "1.2.3", Namespace: operatorNamespace,
+		Agent: program("wicd.exe"), OperatorVersion: "1.2.3",
 	}
 	for component, programs := range map[string][]string{
 		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"}, "kube-proxy": {"kube-proxy.exe"},

@@ -23,7 +23,6 @@ func testInputs() Inputs {
 		Payload:         testPayload(),
 		Agent:           testFile("wicd.exe"),
 		OperatorVersion: "1.2.3",
-		Namespace:       "openshift-windows-machine-config-operator",
 	}
 }
 

@@ -19,8 +19,6 @@ type Inputs struct {
 	// Agent is the agent's executable.
 	Agent           PayloadFile
 	OperatorVersion string
-	// Namespace is the operator's, in which the reports of the nodes are.
-	Namespace string
 	// PodSubnet is what the hybrid overlay assigned to the node; empty until it has.
 	PodSubnet   string
 	LogSettings LogSettings
@@ -90,7 +88,7 @@ func Make(in Inputs) (NodeSpec, error) {
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
 		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
-	spec.Directories = slices.Concat(directories(spec.Services), reportingDirectories(), cloudNodeManagerDirectories(in), containerdDirectories(in))
+	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in), containerdDirectories(in))
 	return spec, nil
 }
 

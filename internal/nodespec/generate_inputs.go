@@ -43,7 +43,6 @@ func (in Inputs) validate() error {
 	if in.PauseImage != "" {
 		f.add(CheckPauseImage(in.PauseImage))
 	}
-	f.need(isNamespace(in.Namespace), "the operator's namespace %q is not made of lower-case letters, digits and '-'", in.Namespace)
 	_, sized := parseSize(in.LogSettings.FileSize)
 	f.need(sized || in.LogSettings.FileSize == "", "the size of log files %q is none", in.LogSettings.FileSize)
 	in.Cluster.validate(&f)
@@ -91,8 +90,6 @@ func isNodeName(name string) bool {
 	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' }
 	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, other)
 }
-
-func isNamespace(name string) bool { return isNodeName(name) && !strings.Contains(name, ".") }
 
 func isIPv4(text string) bool {
 	address, err := netip.ParseAddr(text)

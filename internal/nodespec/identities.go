@@ -1,9 +1,6 @@
 package nodespec
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // Files that clients of the API server read.
 const (
@@ -21,8 +18,6 @@ type ServiceIdentity struct {
 	Kubeconfig string
 	// Directory holds the certificate.
 	Directory string
-	// Life is how long its certificate is asked to be good for; zero leaves that to the cluster's signer.
-	Life time.Duration
 	// Rights are what the API server lets it do, and what gives it the right.
 	Rights string
 }
@@ -55,9 +50,10 @@ var identityTable = []ServiceIdentity{
 		Rights: "reads and patches Nodes and their status: the cluster role windows-machine-config-operator-cloud-node-manager",
 	},
 	{
-		Service: ServiceAgent, User: "windowsmachineconfig.openshift.io:agent:" + nodePlaceholder, Group: "windowsmachineconfig.openshift.io:agents",
-		Directory: reportingPKI, Life: reportingLife,
-		Rights: "writes the status of its own WindowsNodeReport: the role windows-machine-config-operator-agents and the admission policy of that name",
+		Service: ServiceAgent, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
+		Directory: pkiDirectory,
+		// It goes by the kubelet's certificate.
+		Rights: "writes the condition " + ConditionConfiguration + " of its own Node, and nothing else: the node authorizer and NodeRestriction",
 	},
 }
 
@@ -88,23 +84,12 @@ func identity(in Inputs, service string) Identity {
 	}
 }
 
-// Life is how long the identity's certificate is asked to be good for; zero leaves that to the cluster's signer.
-func (i Identity) Life() time.Duration {
-	for _, line := range identityTable {
-		if line.Service == i.Service() {
-			return line.Life
-		}
-	}
-	return 0
-}
-
 // identities are those besides the kubelet's. That of hybrid-overlay-node is not among them: OVN-Kubernetes signs it.
 func identities(in Inputs) []Identity {
-	var list []Identity
-	if in.Cluster.Platform == platformAzure {
-		list = append(list, identity(in, ServiceCloudNodeManager))
+	if in.Cluster.Platform != platformAzure {
+		return nil
 	}
-	return append(list, identity(in, ServiceAgent))
+	return []Identity{identity(in, ServiceCloudNodeManager)}
 }
 
 // clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is read again as it rotates.

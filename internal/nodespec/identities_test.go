@@ -4,11 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
@@ -19,8 +17,8 @@ func TestIdentities(t *testing.T) {
 	table := IdentityTable()
 	t.Run("who speaks with the API server stands in the table, and nobody else does", func(t *testing.T) {
 		for _, service := range spec.Services {
-			// The agent reads its files anew whenever it reports.
-			client := slices.Contains(service.RestartOn, apiServerCAFile) || service.Name == spec.Reporting.Identity
+			// The agent reads its files anew whenever it writes its condition.
+			client := slices.Contains(service.RestartOn, apiServerCAFile) || service.Name == ServiceAgent
 			if inTable := slices.ContainsFunc(table, func(i ServiceIdentity) bool { return i.Service == service.Name }); client != inTable {
 				t.Errorf("%s reads a client's files: %v; stands in the table: %v", service.Name, client, inTable)
 			}
@@ -53,32 +51,14 @@ func TestIdentities(t *testing.T) {
 			t.Errorf("it needs %v", needs)
 		}
 	})
-	t.Run("the agent has its own certificate on every platform, for a short time, and nobody waits for it", func(t *testing.T) {
-		for _, platform := range []string{"None", "BareMetal", "VSphere", "Nutanix", "AWS", "Azure", "GCP"} {
-			spec := mustMake(t, platformInputs(platform))
-			i := slices.IndexFunc(spec.Identities, func(identity Identity) bool { return identity.Name == ServiceAgent })
-			if i < 0 {
-				t.Fatalf("%s: %+v", platform, spec.Identities)
-			}
-			agent, need := spec.Identities[i], NeedCertificateOf(ServiceAgent)
-			if agent.CommonName != v1alpha1.AgentUserPrefix+"winworker-x2k4f" || agent.Organization != v1alpha1.AgentsGroup || agent.Life() != 48*time.Hour {
-				t.Errorf("%s: %+v for %s", platform, agent, agent.Life())
-			}
-			for _, service := range spec.Services {
-				if slices.Contains(service.Needs, need) {
-					t.Errorf("%s: %s needs it", platform, service.Name)
-				}
-			}
-			if spec.HoldsUp(need) || !spec.HoldsUp(NeedCertificate) || !spec.HoldsUp(NeedPodSubnet) {
-				t.Errorf("%s: its certificate holds the node up, or nothing does", platform)
+	t.Run("the agent goes by the kubelet's certificate: no other service but Azure's has one of its own", func(t *testing.T) {
+		for _, platform := range []string{"None", "BareMetal", "VSphere", "Nutanix", "AWS", "GCP"} {
+			if spec := mustMake(t, platformInputs(platform)); len(spec.Identities) > 0 {
+				t.Errorf("%s: %+v", platform, spec.Identities)
 			}
 		}
-	})
-	t.Run("the certificates of others are as long good as the signer likes", func(t *testing.T) {
-		for _, identity := range spec.AllIdentities() {
-			if identity.Name != ServiceAgent && identity.Life() != 0 {
-				t.Errorf("%s for %s", identity.CommonName, identity.Life())
-			}
+		if agent, kubelet := identityOf(ServiceAgent), identityOf(ServiceKubelet); agent.User != kubelet.User || agent.Directory != kubelet.Directory {
+			t.Errorf("%+v", agent)
 		}
 	})
 	t.Run("keys lie where only SYSTEM and administrators look", func(t *testing.T) {

@@ -51,7 +51,7 @@ type NodeSpec struct {
 	Identity Identity `json:"identity"`
 	// Identities are the certificates of services that have one of their own.
 	Identities []Identity `json:"identities,omitempty"`
-	// Reporting is how the agent tells the cluster how it finds the host; nil when it tells nobody.
+	// Reporting says how the agent publishes the condition of its host; nil when it does not.
 	Reporting *Reporting `json:"reporting,omitempty"`
 	// Services are the Windows services in the order in which they start.
 	Services []Service `json:"services,omitempty"`

@@ -33,8 +33,6 @@ const (
 	AppliedPath = AgentRoot + `\applied`
 	// LedgerPath is what the host was like before. While it is there, the host is not given back.
 	LedgerPath = AgentRoot + `\ledger.json`
-	// ReportPath is the report that the API server has taken last.
-	ReportPath = AgentRoot + `\report.json`
 	// LockPath is there while a verb changes the host.
 	LockPath = AgentRoot + `\lock.json`
 	// AgentProgram is the file name of the agent.

@@ -16,7 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/controller/instance"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
+	"github.com/windows-machine-config/wmco/internal/controller/recorder"
 	"github.com/windows-machine-config/wmco/internal/controller/replacement"
 	"github.com/windows-machine-config/wmco/internal/controller/source/byoh"
 	"github.com/windows-machine-config/wmco/internal/controller/source/machine"
@@ -36,23 +38,23 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		return nil, err
 	}
 	pool := remote.NewPool(&remote.Dialer{Dial: c.Dial, Clock: c.Clock, LegacyAlgorithms: c.LegacyAlgorithms})
-	recorder := mgr.GetEventRecorder("windows-machine-config-operator")
+	eventRecorder := recorder.Bounded(mgr.GetEventRecorder("windows-machine-config-operator"))
 	gate := disruption.NewGate(disruption.Options{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Operator: processIdentity(),
-		Events: recorder, Clock: c.Clock,
+		Events: eventRecorder, Clock: c.Clock,
 	})
 
 	changed := newNotices()
 	machinesChanged, instancesChanged := changed.reader(), changed.reader()
 	facts := clusterconfig.NewSource(mgr.GetAPIReader(), c.Namespace, changed.incoming)
 	conditions := operatorcondition.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), c.Namespace, c.OperatorCondition)
-	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), recorder, conditions, c.Namespace, c.Line)
+	facts.Report = clusterconfig.NewReporter(mgr.GetAPIReader(), eventRecorder, conditions, c.Namespace, c.Line)
 
-	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder}
-	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: recorder, Cluster: facts}
-	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: recorder, Cluster: facts}
+	hosts := &byoh.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder}
+	key := &keys.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
+	requests := &csr.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Namespace: c.Namespace, Events: eventRecorder, Cluster: facts}
 	instances := &instance.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: recorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clientset: clientset, Events: eventRecorder, Clock: c.Clock,
 		Namespace: c.Namespace, Version: c.Version, Line: c.Line, Cluster: facts, Payload: files, Packer: packer, Hosts: pool, Dial: c.Dial,
 		Gate: gate, Log: c.Log, PauseImage: c.PauseImage, Debug: c.Debug, Jitter: rand.Float64,
 	}
@@ -69,15 +71,16 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 			if err := disruptions.WatchMachines(kept); err != nil {
 				return err
 			}
-			return c.addMachineControllers(mgr, kept, gate, recorder, facts, machinesChanged)
+			return c.addMachineControllers(mgr, kept, gate, eventRecorder, facts, machinesChanged)
 		},
 	}
-	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Clock: c.Clock}
+	guards := &admission.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
 	policies := &whenServed{
 		resource: admission.Resource, served: servedBy(clientset.Discovery().RESTClient()), clock: c.Clock, log: c.Logger,
-		start: func() error { return guards.SetupWithManager(mgr) }, missing: guards.Withhold,
+		start: func() error { return guards.SetupWithManager(mgr) }, missing: guards.TellNotServed,
 	}
-	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: recorder}
+	conditionsOfNodes := &nodecondition.Reconciler{Client: mgr.GetClient(), Namespace: c.Namespace, Events: eventRecorder, Clock: c.Clock}
+	leftovers := &takeover.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Events: eventRecorder}
 	for _, setup := range []func() error{
 		func() error { return facts.SetupWithManager(mgr) },
 		func() error { return hosts.SetupWithManager(mgr) },
@@ -85,6 +88,7 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 		func() error { return requests.SetupWithManager(mgr) },
 		func() error { return instances.SetupWithManager(mgr, instancesChanged) },
 		func() error { return disruptions.SetupWithManager(mgr) },
+		func() error { return conditionsOfNodes.SetupWithManager(mgr) },
 		func() error { return leftovers.SetupWithManager(mgr) },
 		func() error { return mgr.Add(changed) },
 		func() error { return mgr.Add(machineAPI) },
@@ -98,13 +102,13 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 }
 
 // addMachineControllers adds the controllers that work with Machines.
-func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate, recorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
-	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: recorder, Cluster: facts.Current}
+func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate, eventRecorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts.Current}
 	if err := machines.SetupWithManager(mgr, kept, changed); err != nil {
 		return err
 	}
 	replacements := &replacement.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate, Events: recorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate, Events: eventRecorder, Clock: c.Clock,
 	}
 	return replacements.SetupWithManager(mgr, kept)
 }

@@ -26,7 +26,7 @@ func clusterInputs() nodespec.Inputs {
 			},
 			MetricsServing: nodespec.ServingCertificate{Certificate: authorityPEM(), Key: "key"},
 		},
-		Instance: nodespec.Instance{Name: "a", NodeName: "a", NodeIP: "10.0.0.4"}, OperatorVersion: "12.0.0", Namespace: "wmco",
+		Instance: nodespec.Instance{Name: "a", NodeName: "a", NodeIP: "10.0.0.4"}, OperatorVersion: "12.0.0",
 		Agent: nodespec.PayloadFile{Name: "wicd.exe", SHA256: strings.Repeat("0", 64)}, PodSubnet: "10.132.1.0/24",
 	}
 	for _, names := range [][]string{

@@ -121,9 +121,6 @@ func (m *maker) needs() []nodespec.Need {
 			wanted[need] = true
 		}
 	}
-	if m.spec.Reporting != nil {
-		wanted[nodespec.NeedCertificateOf(m.spec.Reporting.Identity)] = true
-	}
 	var needs []nodespec.Need
 	network := []nodespec.Need{nodespec.NeedPodSubnet, nodespec.NeedHNSNetwork, nodespec.NeedSourceVIP}
 	for _, need := range slices.Concat(m.certificateNeeds(), network) {

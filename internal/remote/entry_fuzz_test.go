@@ -13,6 +13,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -43,7 +44,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 		}
 		fitForStatus(t, err)
 		user := entry.Username
-		if strings.HasPrefix(user, "-") || strings.ContainsAny(user, `/\:`) || strings.HasSuffix(user, ".") || user != remote.Printable(user) {
+		if strings.HasPrefix(user, "-") || strings.ContainsAny(user, `/\:`) || strings.HasSuffix(user, ".") || user != text.Printable(user) {
 			t.Errorf("user %q", user)
 		}
 	})

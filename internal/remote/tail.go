@@ -3,7 +3,8 @@ package remote
 import (
 	"strings"
 	"sync"
-	"unicode"
+
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // tailLimit is how much of what a program prints besides its answer is kept for an error message.
@@ -45,24 +46,6 @@ func (t *tail) String() string {
 const messageLimit = 500
 
 // sanitise makes foreign text fit for a log or a status: printable, and bounded.
-func sanitise(text string) string {
-	clean := Printable(text)
-	if len(clean) > messageLimit {
-		clean = strings.ToValidUTF8(clean[:messageLimit], "") + "…"
-	}
-	return clean
-}
-
-// Printable makes foreign text one line of printable characters: terminals obey control characters, and others turn text around.
-func Printable(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, text)
-	return strings.TrimSpace(clean)
+func sanitise(foreign string) string {
+	return text.Shortened(text.Printable(foreign), messageLimit)
 }

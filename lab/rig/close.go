@@ -52,7 +52,7 @@ func (r *Rig) emptyCluster() error {
 	inNamespace := client.InNamespace(r.Namespace())
 	var errs []error
 	for _, kind := range []client.Object{
-		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &v1alpha1.WindowsNodeReport{}, &corev1.Secret{}, &corev1.ConfigMap{}, &coordinationv1.Lease{},
+		&v1alpha1.WindowsInstance{}, &v1alpha1.WindowsDisruptionPolicy{}, &corev1.Secret{}, &corev1.ConfigMap{}, &coordinationv1.Lease{},
 	} {
 		err := r.Client.DeleteAllOf(ctx, kind, inNamespace)
 		if !meta.IsNoMatchError(err) { // Nothing was installed.

@@ -1,4 +1,4 @@
-// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and of agents, with the
+// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and of cloud-node-manager, with the
 // real certificate managers of client-go and the real control plane, of which nobody but the operator approves anything for Windows nodes. It
 // waits more than it works.
 package certificates
@@ -28,7 +28,7 @@ import (
 
 // shared is a control plane that neither approves nor signs anything by itself.
 var shared = clustertest.New(cluster.Options{
-	Profile: cluster.OpenShift, APIIntURL: "https://127.0.0.1", ExternalSigner: true, NoRenewalApproval: true,
+	Profile: cluster.OpenShift, Platform: "Azure", APIIntURL: "https://127.0.0.1", ExternalSigner: true, NoRenewalApproval: true,
 })
 
 var files = rigtest.NewPayload("", payload.Options{SizePercent: 5})

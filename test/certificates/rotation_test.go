@@ -41,10 +41,10 @@ func holdings(h *rig.Host) []holding {
 		{"the kubelet's serving certificate", node, certificatesv1.KubeletServingSignerName, kubeletPKI + `\kubelet-server-current.pem`},
 	}
 	for _, line := range nodespec.IdentityTable() {
-		if line.Service == nodespec.ServiceAgent {
+		if line.Service == nodespec.ServiceCloudNodeManager {
 			identity := nodespec.Identity{Name: line.Service, Directory: line.Directory}
 			list = append(list, holding{
-				"the agent's certificate", v1alpha1.AgentUserPrefix + h.NodeName(), certificatesv1.KubeAPIServerClientSignerName,
+				"cloud-node-manager's certificate", managerPrefix + h.NodeName(), certificatesv1.KubeAPIServerClientSignerName,
 				identity.Path(nodespec.CurrentCertificate),
 			})
 		}
@@ -52,12 +52,15 @@ func holdings(h *rig.Host) []holding {
 	return list
 }
 
-// agentsLife is that of the certificates of agents, which the operator renews at 70 to 85 percent of it: not before it is killed, also on a busy
+// managerPrefix begins the name of cloud-node-manager on a node, which has a certificate of the operator's.
+const managerPrefix = "system:cloud-node-manager:"
+
+// managersLife is that of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not before it is killed, also on a busy
 // machine, for the next operator would take over the renewal that it had begun, and renew again.
-const agentsLife = 5 * time.Minute
+const managersLife = 5 * time.Minute
 
 // nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go renews at 70 to 90 percent of
-// their life, so that some are renewed at once, and again until their nodes are Ready. Those of agents are due later, and those of the host that
+// their life, so that some are renewed at once, and again until their nodes are Ready. Those of cloud-node-manager are due later, and those of the host that
 // will be away are good for a short time.
 func nearlyOver(user string, now time.Time) openshift.Validity {
 	switch {
@@ -65,8 +68,8 @@ func nearlyOver(user string, now time.Time) openshift.Validity {
 		return openshift.Validity{NotBefore: now, NotAfter: now.Add(24 * time.Hour)} // they are not the subject
 	case strings.HasSuffix(user, ":"+away):
 		return openshift.Validity{NotBefore: now, NotAfter: now.Add(brief)}
-	case strings.HasPrefix(user, v1alpha1.AgentUserPrefix):
-		return openshift.Validity{NotBefore: now, NotAfter: now.Add(agentsLife)}
+	case strings.HasPrefix(user, managerPrefix):
+		return openshift.Validity{NotBefore: now, NotAfter: now.Add(managersLife)}
 	}
 	began := now.Add(-25 * time.Minute)
 	return openshift.Validity{NotBefore: began, NotAfter: began.Add(halfAnHour)}
@@ -94,7 +97,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	lost := l.Host(away)
 	uid := l.nodeOf(lost).UID
 
-	l.awaitAgents(staying)
+	l.awaitManagers(staying)
 	first.Kill()
 	lost.Machine().PowerOff()
 	l.awaitSigned()
@@ -113,7 +116,7 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 
 	for _, h := range staying {
 		for _, held := range holdings(h) {
-			l.eventually(agentsLife, held.name+" of "+h.Options.Name+" to be renewed", func() bool {
+			l.eventually(managersLife, held.name+" of "+h.Options.Name+" to be renewed", func() bool {
 				renewed := l.renewals(mark, held)
 				got := inUse(h, held.link)
 				return len(renewed) > 0 && got != nil && got.Equal(renewed[0].Leaf)
@@ -138,8 +141,8 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l.checkBack(lost, uid)
 }
 
-// awaitAgents waits until the agents have their certificates.
-func (l lab) awaitAgents(hosts []*rig.Host) {
+// awaitManagers waits until cloud-node-manager has its certificates.
+func (l lab) awaitManagers(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
 		held := holdings(h)[2]
@@ -147,13 +150,13 @@ func (l lab) awaitAgents(hosts []*rig.Host) {
 	}
 }
 
-// checkNoneBegan checks that no agent's certificate was due before the operator was killed: what comes after would not be what is tested.
+// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed: what comes after would not be what is tested.
 func (l lab) checkNoneBegan(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
 		leaf := inUse(h, holdings(h)[2].link)
-		if age := time.Since(leaf.NotBefore); age > agentsLife*7/10 {
-			l.Fatalf("the agent's certificate of %s was due before the nodes were Ready, which took %s; the machine is too busy", h.Options.Name, age)
+		if age := time.Since(leaf.NotBefore); age > managersLife*3/4 {
+			l.Fatalf("cloud-node-manager's certificate of %s was due before the nodes were Ready, which took %s; the machine is too busy", h.Options.Name, age)
 		}
 	}
 }
@@ -217,7 +220,7 @@ func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	})
 }
 
-// checkRenewedOnce checks that each certificate was renewed once, by whom it should be, and that the status has the agent's.
+// checkRenewedOnce checks that each certificate was renewed once, by whom it should be, and that the status has cloud-node-manager's.
 func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	l.Helper()
 	for _, held := range holdings(h) {
@@ -236,15 +239,15 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	}
 	instance, err := l.Instance(l.Context(), h.Options.Name)
 	l.must(err)
-	agents := inUse(h, holdings(h)[2].link)
+	manager := inUse(h, holdings(h)[2].link)
 	if !slices.ContainsFunc(instance.Status.Certificates, func(c v1alpha1.CertificateStatus) bool {
-		return c.Name == nodespec.ServiceAgent && c.NotAfter.Time.Equal(agents.NotAfter)
+		return c.Name == nodespec.ServiceCloudNodeManager && c.NotAfter.Time.Equal(manager.NotAfter)
 	}) {
-		l.Errorf("the status of %s tells of %+v, and the agent's certificate is good until %s", instance.Name, instance.Status.Certificates, agents.NotAfter)
+		l.Errorf("the status of %s tells of %+v, and cloud-node-manager's certificate is good until %s", instance.Name, instance.Status.Certificates, manager.NotAfter)
 	}
 }
 
-// checkUndisturbed checks that one connection was made to the host, for the agent's certificate alone, and that no service was touched.
+// checkUndisturbed checks that one connection was made to the host, for cloud-node-manager's certificate alone, and that no service was touched.
 func (l lab) checkUndisturbed(h *rig.Host, since int) {
 	l.Helper()
 	logins := 0

@@ -37,10 +37,7 @@ var notExercised = map[string]string{
 	"update validatingadmissionpolicybindings" + admissionGroup: putBack,
 	"delete validatingadmissionpolicies" + admissionGroup:       newOwner,
 	"delete validatingadmissionpolicybindings" + admissionGroup: newOwner,
-	"update rolebindings" + rbacGroup + ownNamespace:            putBack,
-	"delete rolebindings" + rbacGroup + ownNamespace:            "takes the agents' rights away without the policies: internal/controller/admission",
-	"bind roles" + rbacGroup + ownNamespace:                     "asked for when the RoleBinding is made: no request of its own in the audit log",
-	"patch windowsnodereports" + operatorGroup + ownNamespace:   "hands a report on with its Node, from instance to instance: internal/controller/instance",
+	"patch nodes/status":                                        "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
 }
 
 // excepted tells why a right need not be used; "" if it must.

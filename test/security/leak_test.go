@@ -44,9 +44,7 @@ func (l lab) keys(hosts ...string) secrets {
 	kept := canary.Secrets{}
 	kept.AddKey("the SSH private key", l.PrivateKey())
 	for _, host := range hosts {
-		for _, service := range []string{nodespec.ServiceKubelet, nodespec.ServiceAgent} {
-			l.must(kept.AddPair("the key of "+service+" on "+host, l.steal(host, service).config.KeyData))
-		}
+		l.must(kept.AddPair("the key of the kubelet on "+host, l.steal(host, nodespec.ServiceKubelet).config.KeyData))
 	}
 	return secrets{kept}
 }
@@ -79,7 +77,7 @@ func (l lab) expectNoneInCluster(s secrets) {
 			l.Errorf("%s %s/%s holds %s", object.Kind, object.Namespace, object.Name, what)
 		}
 	}
-	for _, kind := range []string{"Node", "WindowsInstance", "WindowsNodeReport", "CertificateSigningRequest", "Event", "ConfigMap"} {
+	for _, kind := range []string{"Node", "WindowsInstance", "CertificateSigningRequest", "Event", "ConfigMap"} {
 		if seen[kind] == 0 {
 			l.Errorf("no %s was looked at", kind)
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/nodecondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/lab/rig"
@@ -73,37 +73,29 @@ func (t thief) attempts() map[string]error {
 	status := client.RawPatch(types.MergePatchType, []byte(`{"status":{"summary":"Ready"}}`))
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/master":""}}}`))
 	object := metav1.ObjectMeta{Namespace: namespace, Name: "of-a-thief"}
-	reportOf := func(node string) *v1alpha1.WindowsNodeReport {
-		return &v1alpha1.WindowsNodeReport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: node}}
-	}
 	_, tokenErr := t.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, operatorAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	return map[string]error{
-		"read the operator's SSH key":               secret(namespace, "cloud-private-key"),
-		"list the Secrets of its namespace":         t.client.List(ctx, &corev1.SecretList{}, client.InNamespace(namespace)),
-		"list the Secrets of the cluster":           t.client.List(ctx, &corev1.SecretList{}),
-		"read the pull secret":                      secret("openshift-config", "pull-secret"),
-		"read the user data of Machines":            secret(v1alpha1.MachineNamespace, "windows-user-data"),
-		"get a token of the operator":               tokenErr,
-		"list instances":                            t.client.List(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(namespace)),
-		"read its own instance":                     t.client.Get(ctx, client.ObjectKeyFromObject(own), &v1alpha1.WindowsInstance{}),
-		"write its own instance":                    t.client.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))),
-		"write its own instance's status":           t.client.Status().Patch(ctx, own, status),
-		"write another instance's status":           t.client.Status().Patch(ctx, other, status),
-		"delete another instance":                   t.client.Delete(ctx, other),
-		"list a host":                               t.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}),
-		"read the list of hosts":                    t.client.Get(ctx, key(namespace, "windows-instances"), &corev1.ConfigMap{}),
-		"write the disruption policy":               t.client.Create(ctx, &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: object}),
-		"make itself a master":                      t.client.Patch(ctx, t.node("instance-1"), label),
-		"make another node a master":                t.client.Patch(ctx, t.node("instance-2"), label),
-		"delete another node":                       t.client.Delete(ctx, t.node("instance-2")),
-		"list reports":                              t.client.List(ctx, &v1alpha1.WindowsNodeReportList{}, client.InNamespace(namespace)),
-		"make a report":                             t.client.Create(ctx, &v1alpha1.WindowsNodeReport{ObjectMeta: object}),
-		"delete its own report":                     t.client.Delete(ctx, reportOf("instance-1")),
-		"write what its own report is called":       t.client.Patch(ctx, reportOf("instance-1"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))),
-		"write another node's report":               t.client.Status().Patch(ctx, reportOf("instance-2"), report("InSync")),
-		"write its report into another namespace":   t.client.Status().Patch(ctx, &v1alpha1.WindowsNodeReport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "instance-1"}}, report("InSync")),
-		"read the admission policies of the agents": t.get("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"),
-		"read who may do what":                      t.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+		"read the operator's SSH key":                secret(namespace, "cloud-private-key"),
+		"list the Secrets of its namespace":          t.client.List(ctx, &corev1.SecretList{}, client.InNamespace(namespace)),
+		"list the Secrets of the cluster":            t.client.List(ctx, &corev1.SecretList{}),
+		"read the pull secret":                       secret("openshift-config", "pull-secret"),
+		"read the user data of Machines":             secret(v1alpha1.MachineNamespace, "windows-user-data"),
+		"get a token of the operator":                tokenErr,
+		"list instances":                             t.client.List(ctx, &v1alpha1.WindowsInstanceList{}, client.InNamespace(namespace)),
+		"read its own instance":                      t.client.Get(ctx, client.ObjectKeyFromObject(own), &v1alpha1.WindowsInstance{}),
+		"write its own instance":                     t.client.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))),
+		"write its own instance's status":            t.client.Status().Patch(ctx, own, status),
+		"write another instance's status":            t.client.Status().Patch(ctx, other, status),
+		"delete another instance":                    t.client.Delete(ctx, other),
+		"list a host":                                t.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}),
+		"read the list of hosts":                     t.client.Get(ctx, key(namespace, "windows-instances"), &corev1.ConfigMap{}),
+		"write the disruption policy":                t.client.Create(ctx, &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: object}),
+		"make itself a master":                       t.client.Patch(ctx, t.node("instance-1"), label),
+		"make another node a master":                 t.client.Patch(ctx, t.node("instance-2"), label),
+		"delete another node":                        t.client.Delete(ctx, t.node("instance-2")),
+		"write the condition of another node's host": t.client.Status().Patch(ctx, t.node("instance-2"), condition("True")),
+		"read the admission policies":                t.get("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"),
+		"read who may do what":                       t.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
 	}
 }
 
@@ -125,9 +117,10 @@ func key(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// report is what an agent writes.
-func report(state v1alpha1.NodeReportState) client.Patch {
-	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"time":"2026-01-02T03:04:05Z","agentVersion":"stolen","state":%q}}`, state))
+// condition is what an agent writes into the status of its Node.
+func condition(status corev1.ConditionStatus) client.Patch {
+	return client.RawPatch(types.StrategicMergePatchType, fmt.Appendf(nil,
+		`{"status":{"conditions":[{"type":%q,"status":%q,"reason":"Stolen","message":"all is lost"}]}}`, nodespec.ConditionConfiguration, status))
 }
 
 // R-132
@@ -138,13 +131,13 @@ func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
 	l.list()
 	l.ready()
 	for _, name := range []string{"instance-1", "instance-2"} {
-		l.eventually("the agent of "+name+" to report", &v1alpha1.WindowsNodeReport{}, func(ctx context.Context, reader reader) (bool, error) {
-			found := &v1alpha1.WindowsNodeReport{}
-			err := reader.Get(ctx, key(l.Namespace(), name), found)
-			return err == nil && found.Status.State == v1alpha1.NodeReportInSync, client.IgnoreNotFound(err)
+		l.eventually("the agent of "+name+" to write its condition", &corev1.Node{}, func(ctx context.Context, reader reader) (bool, error) {
+			found := &corev1.Node{}
+			err := reader.Get(ctx, key("", name), found)
+			is := nodecondition.Of(found)
+			return is != nil && is.Status == corev1.ConditionTrue, err
 		})
 	}
-	l.part("the agent's", lab.stolenAgent)
 	l.part("the kubelet's", lab.stolenKubelet)
 	l.part("and none of their keys, nor the operator's, is where others may read it", func(l lab) {
 		kept := l.keys("instance-1", "instance-2")
@@ -153,64 +146,19 @@ func TestWhoStealsTheCertificatesOfANodeGetsNoFurther(t *testing.T) {
 	})
 }
 
-func (l lab) stolenAgent() {
-	t := l.steal("instance-1", nodespec.ServiceAgent)
-	t.is(v1alpha1.AgentUserPrefix + "instance-1")
-	attempts := t.attempts()
-	attempts["read its own Node"] = t.client.Get(l.Context(), key("", "instance-1"), &corev1.Node{})
-	attempts["read its own report"] = t.client.Get(l.Context(), key(l.Namespace(), "instance-1"), &v1alpha1.WindowsNodeReport{})
-	attempts["list pods"] = t.client.List(l.Context(), &corev1.PodList{})
-	attempts["ask for a certificate"] = t.client.Create(l.Context(), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "of-a-thief"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: ofNode("master-0").request(l.T), SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-		}})
-	t.fails(attempts)
-	l.part("can lie in its own report, and nothing rests on that", func(l lab) {
+func (l lab) stolenKubelet() {
+	t := l.steal("instance-1", nodespec.ServiceKubelet)
+	t.is("system:node:instance-1")
+	t.fails(t.attempts())
+	l.part("can lie in the condition of its own host, and nothing rests on that", func(l lab) {
 		before := l.instance("instance-1")
-		own := &v1alpha1.WindowsNodeReport{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: "instance-1"}}
-		l.must(t.client.Status().Patch(l.Context(), own, report(v1alpha1.NodeReportDrifted)))
+		l.must(t.client.Status().Patch(l.Context(), l.node("instance-1"), condition(corev1.ConditionFalse)))
+		l.eventSeen("HostDrifted", "all is lost")
 		l.ready("instance-1", "instance-2")
 		if now := l.instance("instance-1"); now.Status.Summary != before.Status.Summary {
 			l.Errorf("the instance says %s, before %s", now.Status.Summary, before.Status.Summary)
 		}
 	})
-	l.part("has no right besides, whatever anybody thinks of", func(l lab) {
-		for _, namespace := range []string{l.Namespace(), "default", "kube-system", v1alpha1.MachineNamespace} {
-			for _, rule := range t.rules(namespace) {
-				if !slices.ContainsFunc(harmless(namespace == l.Namespace()), func(allowed string) bool { return allowed == written(rule) }) {
-					l.Errorf("in namespace %s it may %s", namespace, written(rule))
-				}
-			}
-		}
-	})
-}
-
-// rules are what RBAC lets the thief do in a namespace.
-func (t thief) rules(namespace string) []authorizationv1.ResourceRule {
-	t.Helper()
-	review, err := t.clientset.AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(),
-		&authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}, metav1.CreateOptions{})
-	t.must(err)
-	return review.Status.ResourceRules
-}
-
-// harmless are the rules of an agent: everybody may ask who he is and what he may do.
-func harmless(operators bool) []string {
-	rules := []string{"create authorization.k8s.io selfsubjectaccessreviews,selfsubjectrulesreviews", "create authentication.k8s.io selfsubjectreviews"}
-	if operators {
-		rules = append(rules, "patch windowsmachineconfig.openshift.io windowsnodereports/status")
-	}
-	return rules
-}
-
-func written(rule authorizationv1.ResourceRule) string {
-	return strings.Join(rule.Verbs, ",") + " " + strings.Join(rule.APIGroups, ",") + " " + strings.Join(rule.Resources, ",")
-}
-
-func (l lab) stolenKubelet() {
-	t := l.steal("instance-1", nodespec.ServiceKubelet)
-	t.is("system:node:instance-1")
-	t.fails(t.attempts())
 	l.part("gets a serving certificate for nobody else", func(l lab) {
 		own, other := l.Host("instance-1").Options.Address, l.Host("instance-2").Options.Address
 		told := ofNode("instance-1").serving([]string{"instance-1", "instance-2"}, own) // by an event; of many there are no more

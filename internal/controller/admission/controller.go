@@ -1,13 +1,11 @@
 // Package admission narrows what RBAC cannot narrow any further, for the operator itself and for those that it signs certificates for, by
-// ValidatingAdmissionPolicies. OLM's bundles do not carry these, so the operator makes them. An agent on a node may write its report only while
-// its policy is in force: where the API server has no such policies, it may not write at all.
+// ValidatingAdmissionPolicies. OLM's bundles do not carry these, so the operator makes them.
 package admission
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,19 +19,15 @@ import (
 )
 
 // All by name, also the creations: see put. The right to delete is what the API server wants of who changes an owner.
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=windows-machine-config-operator;windows-machine-config-operator-agents;windows-machine-config-operator-cloud-node-managers;windows-machine-config-operator-kubelets,verbs=list;watch;create;patch;update;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=system,resources=rolebindings,resourceNames=windows-machine-config-operator-agents,verbs=list;watch;create;patch;update;delete
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=system,resources=roles,resourceNames=windows-machine-config-operator-agents,verbs=bind
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=windows-machine-config-operator;windows-machine-config-operator-cloud-node-managers;windows-machine-config-operator-kubelets,verbs=list;watch;create;patch;update;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
-// settle is how long a policy that was written may take until each API server goes by it: they look once a second, and nothing tells when they
-// have. So long the agents are given no right; and what somebody else keeps changing back is not written more often.
+// settle is the least time between two writes: what somebody else keeps changing back is not written more often.
 const settle = 3 * time.Second
 
-// Reconciler keeps the policies as they should be, and gives the agents their right while theirs is. It looks at all at once. Only one goroutine
-// may use it.
+// Reconciler keeps the policies as they should be. It looks at all at once. Only one goroutine may use it.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server.
@@ -86,35 +80,25 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}, nil
 }
 
-// keep writes those policies and bindings that are not right, each by itself, and gives the agents their right once theirs are in force. It
-// returns when to look again; zero when nothing is under way.
+// keep writes those policies and bindings that are not right, each by itself. It returns when to look again; zero when nothing is under way.
 func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) (time.Duration, error) {
 	wrong, err := r.wrong(ctx, owner)
 	if err != nil {
 		return 0, err
 	}
-	unguarded := slices.ContainsFunc(wrong, func(object differing) bool { return object.wanted.GetName() == Agents })
-	if unguarded {
-		if err := r.Revoke(ctx); err != nil {
-			return 0, err
-		}
+	if len(wrong) == 0 {
+		return 0, nil
 	}
 	if rest := settle - r.Clock.Since(r.written); rest > 0 {
 		return rest, nil
 	}
 	var errs []error
-	if !unguarded {
-		errs = append(errs, r.grant(ctx))
-	}
 	for _, object := range wrong {
 		err := r.put(ctx, object)
 		if err == nil {
 			r.written = r.Clock.Now()
 		}
 		errs = append(errs, err)
-	}
-	if len(wrong) == 0 {
-		return 0, errors.Join(errs...)
 	}
 	return settle, errors.Join(errs...)
 }

@@ -10,28 +10,18 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/admission"
-	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
 func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 	f := newFixture(t, "")
-	f.create(reportOf(f.namespace, ownNode), reportOf(f.namespace, otherNode))
-	agent := f.agent(ownNode)
 	ctx := t.Context()
-	writes := func(ctx context.Context) (bool, error) {
-		err := agent.Status().Patch(ctx, reportOf(f.namespace, ownNode), merge(`{"status": {"state": "InSync"}}`))
-		return err == nil, nil
-	}
-	f.mayReport(ownNode)
 
 	t.Run("the API server finds nothing wrong with their expressions", func(t *testing.T) {
 		f := f.within(t)
@@ -46,33 +36,17 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a policy that is deleted is made again, and until then the agents have no right", func(t *testing.T) {
+	t.Run("a policy that is deleted is made again", func(t *testing.T) {
 		f := f.within(t)
-		before, right := policyOf(admission.Agents), &rbacv1.RoleBinding{}
+		before, after := policyOf(admission.Operator), policyOf(admission.Operator)
 		must(t, f.admin.Get(ctx, client.ObjectKeyFromObject(before), before))
-		must(t, f.admin.Get(ctx, f.key(admission.Agents), right))
-		must(t, f.admin.Delete(ctx, policyOf(admission.Agents)))
-		f.await("the agents lose their right", func(ctx context.Context) (bool, error) {
-			now := &rbacv1.RoleBinding{}
-			err := f.admin.Get(ctx, f.key(admission.Agents), now)
-			return apierrors.IsNotFound(err) || err == nil && now.UID != right.UID, client.IgnoreNotFound(err)
-		})
-		after := policyOf(admission.Agents)
+		must(t, f.admin.Delete(ctx, policyOf(admission.Operator)))
 		f.await("the policy is there again", func(ctx context.Context) (bool, error) {
 			err := f.admin.Get(ctx, client.ObjectKeyFromObject(after), after)
 			return err == nil && after.UID != before.UID, client.IgnoreNotFound(err)
 		})
-		now := &rbacv1.RoleBinding{}
-		f.await("the right is given again", func(ctx context.Context) (bool, error) {
-			err := f.admin.Get(ctx, f.key(admission.Agents), now)
-			return err == nil && now.UID != right.UID, client.IgnoreNotFound(err)
-		})
-		f.await("the agent may report again", writes)
-		if now.CreationTimestamp.Time.Before(after.CreationTimestamp.Time) {
-			t.Error("the right was given before the policy was there")
-		}
-		refused(t, agent.Status().Patch(ctx, reportOf(f.namespace, otherNode), merge(`{"status": {}}`)), admission.Agents)
-		f.told("ValidatingAdmissionPolicy " + admission.Agents + " was deleted")
+		f.inForce()
+		f.told("ValidatingAdmissionPolicy " + admission.Operator + " was deleted")
 	})
 	for what, change := range map[string]struct {
 		object client.Object
@@ -98,12 +72,6 @@ func TestThePoliciesAreInForceAndStaySo(t *testing.T) {
 			}},
 		"a policy that belongs to nobody": {policyOf(admission.Operator), merge(`{"metadata": {"ownerReferences": null}}`),
 			func(o client.Object) bool { return len(o.GetOwnerReferences()) == 1 }},
-		"a right for everybody": {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: admission.Agents}},
-			merge(`{"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]}`),
-			func(o client.Object) bool {
-				subjects := o.(*rbacv1.RoleBinding).Subjects
-				return len(subjects) == 1 && subjects[0].Name == v1alpha1.AgentsGroup
-			}},
 	} {
 		t.Run(what+" is put in order", func(t *testing.T) {
 			f := f.within(t)
@@ -209,12 +177,9 @@ func TestAnotherNamespaceTakesThePoliciesOver(t *testing.T) {
 	must(t, first.rig.Close())
 	f := newFixture(t, "windows-operator-elsewhere")
 	t.Cleanup(f.removeWithItsPolicies)
-	f.create(reportOf(f.namespace, ownNode), reportOf(rig.Namespace, ownNode))
-	f.mayReport(ownNode)
-	owners := policyOf(admission.Agents)
+	owners := policyOf(admission.Operator)
 	must(t, f.admin.Get(t.Context(), client.ObjectKeyFromObject(owners), owners))
 	if owners.OwnerReferences[0].Name != f.namespace {
 		t.Errorf("the policy belongs to %+v", owners.OwnerReferences)
 	}
-	refused(t, f.agent(ownNode).Status().Patch(t.Context(), reportOf(rig.Namespace, ownNode), merge(`{"status": {}}`)), admission.Agents)
 }

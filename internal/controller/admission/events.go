@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,9 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
-
-// longestNote is what the API server takes in an event's note, in bytes.
-const longestNote = 1024
 
 // standing is whether the policies are in force, in words. Its reason is empty when there is nothing to say.
 type standing struct {
@@ -31,12 +27,12 @@ func inForce(err error) standing {
 		return standing{reasonInForce, corev1.EventTypeNormal, "The admission policies of the operator are in place."}
 	}
 	return standing{reasonNotInForce, corev1.EventTypeWarning, "The admission policies of the operator cannot be put in place: " + err.Error() +
-		". Nodes go on; agents whose policy is not in place may not report. The operator tries again."}
+		". Nodes go on; what a policy that is not in place forbids is held by RBAC alone. The operator tries again."}
 }
 
 func missing() standing {
 	return standing{reasonMissing, corev1.EventTypeWarning, "The API server has no ValidatingAdmissionPolicies (Kubernetes 1.30 and later has). " +
-		"Agents on nodes get no right to report; operator, kubelets and cloud-node-manager are held by RBAC alone. Nodes work all the same."}
+		"The operator, kubelets and cloud-node-manager are held by RBAC alone. Nodes work all the same."}
 }
 
 // tell says how it stands when that has changed. What is well from the beginning is not worth an event.
@@ -51,6 +47,12 @@ func (r *Reconciler) tell(ctx context.Context, s standing) {
 	r.emit(ctx, s, nil)
 }
 
+// TellNotServed says that the API server has no ValidatingAdmissionPolicies.
+func (r *Reconciler) TellNotServed(ctx context.Context) error {
+	r.tell(ctx, missing())
+	return nil
+}
+
 // tellChanged says that somebody has changed or deleted an object that was right.
 func (r *Reconciler) tellChanged(ctx context.Context, object differing) {
 	message := object.String() + " was deleted. It is made again."
@@ -62,16 +64,12 @@ func (r *Reconciler) tellChanged(ctx context.Context, object differing) {
 
 func (r *Reconciler) emit(ctx context.Context, s standing, related client.Object) {
 	log.FromContext(ctx).Info("admission policies", "reason", s.reason, "message", s.message)
-	note := s.message
-	if len(note) > longestNote {
-		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
-	}
 	deployment := r.deployment(ctx)
 	if related == nil {
-		r.Events.Eventf(deployment, nil, s.eventType, s.reason, "KeepPolicies", "%s", note)
+		r.Events.Eventf(deployment, nil, s.eventType, s.reason, "KeepPolicies", "%s", s.message)
 		return
 	}
-	r.Events.Eventf(deployment, related, s.eventType, s.reason, "KeepPolicies", "%s", note)
+	r.Events.Eventf(deployment, related, s.eventType, s.reason, "KeepPolicies", "%s", s.message)
 }
 
 // deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.

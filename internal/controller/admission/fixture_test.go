@@ -12,7 +12,6 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,7 +42,13 @@ type fixture struct {
 	scheme          *runtime.Scheme
 }
 
-// newFixture starts an operator in a namespace, the usual one for "", and waits until it has given the agents their right, which it does last.
+// Names of Nodes.
+const (
+	ownNode   = "win-a"
+	otherNode = "win-b"
+)
+
+// newFixture starts an operator in a namespace, the usual one for "", and waits until its policies are in force.
 func newFixture(t *testing.T, namespace string) *fixture {
 	t.Helper()
 	r, err := rig.New(t.Context(), rig.Options{Cluster: lab.Cluster(t)})
@@ -59,27 +64,19 @@ func newFixture(t *testing.T, namespace string) *fixture {
 	config, err := r.InstallOperator(t.Context(), namespace)
 	must(t, err)
 	f.namespace, f.operator = r.Namespace(), f.client(config)
-	// One that an operator before it was stopped with would say nothing of this one.
-	must(t, client.IgnoreNotFound(f.admin.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: admission.Agents}})))
 	f.running, err = r.RunOperator()
 	must(t, err)
-	f.await("the agents have their right", func(ctx context.Context) (bool, error) {
-		err := f.admin.Get(ctx, f.key(admission.Agents), &rbacv1.RoleBinding{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	must(t, client.IgnoreAlreadyExists(f.admin.Create(t.Context(), linuxNode("probe")))) // that of an earlier fixture
+	f.inForce()
 	return f
 }
 
-// mayReport waits until the API server knows that the agent of a node has its right: it learns of rights later than it stores them.
-func (f *fixture) mayReport(node string) {
+// inForce waits until the API server goes by the policy of the operator in its namespace, which is written last.
+func (f *fixture) inForce() {
 	f.Helper()
-	agent := f.agent(node)
-	f.await("the agent of "+node+" may report", func(ctx context.Context) (bool, error) {
-		err := agent.Status().Patch(ctx, reportOf(f.namespace, node), merge(`{"status": {"state": "InSync"}}`))
-		if apierrors.IsForbidden(err) {
-			return false, nil
-		}
-		return err == nil, err
+	f.await("the policies are in force", func(ctx context.Context) (bool, error) {
+		err := f.operator.Patch(ctx, linuxNode("probe"), merge(`{"metadata": {"labels": {"a": "b"}}}`), client.DryRunAll)
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"), nil
 	})
 }
 

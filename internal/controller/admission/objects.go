@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +19,6 @@ func emptyOf(wanted client.Object) client.Object {
 		return &admissionv1.ValidatingAdmissionPolicy{}
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
 		return &admissionv1.ValidatingAdmissionPolicyBinding{}
-	case *rbacv1.RoleBinding:
-		return &rbacv1.RoleBinding{}
 	}
 	// Only kinds of this package are asked for.
 	panic(fmt.Sprintf("%T is not kept", wanted))
@@ -40,9 +37,6 @@ func alike(wanted, found client.Object) bool {
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
 		found, ok := found.(*admissionv1.ValidatingAdmissionPolicyBinding)
 		return ok && equality.Semantic.DeepEqual(wanted.Spec, found.Spec)
-	case *rbacv1.RoleBinding:
-		found, ok := found.(*rbacv1.RoleBinding)
-		return ok && equality.Semantic.DeepEqual(wanted.Subjects, found.Subjects) && equality.Semantic.DeepEqual(wanted.RoleRef, found.RoleRef)
 	}
 	return false
 }

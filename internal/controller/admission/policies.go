@@ -16,9 +16,7 @@ import (
 // Names of the policies, each of which has a binding of the same name.
 const (
 	// Operator is also the name of the operator's ServiceAccount and of its Deployment.
-	Operator = "windows-machine-config-operator"
-	// Agents is also the name of the Role of the agents and of the RoleBinding that gives it to them.
-	Agents            = Operator + "-agents"
+	Operator          = "windows-machine-config-operator"
 	CloudNodeManagers = Operator + "-cloud-node-managers"
 	Kubelets          = Operator + "-kubelets"
 )
@@ -39,26 +37,7 @@ type Guard struct {
 // Each is about the few whom its match conditions name, and only looks at the kinds that they can write: nobody else's request can fail of it.
 // The expressions are for Kubernetes 1.30 and later.
 func Guards(namespace string) []Guard {
-	return []Guard{agents(namespace), cloudNodeManagers(), kubelets(), operator(namespace)}
-}
-
-// agents hold the agent of a node to the status of its own report. What is outside of this group, its Role does not let it write.
-func agents(namespace string) Guard {
-	return guard(Agents, "an-agent",
-		fmt.Sprintf(`has(request.userInfo.groups) && %q in request.userInfo.groups ||
-has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, v1alpha1.AgentsGroup, v1alpha1.AgentUserPrefix),
-		[]admissionv1.NamedRuleWithOperations{
-			on(v1alpha1.GroupVersion.Group, []string{"*/*"}, admissionv1.OperationAll),
-		},
-		refuses("The agent of a Windows node may write the status of its WindowsNodeReport, and nothing else.",
-			`request.operation == "UPDATE" && request.resource.resource == "windowsnodereports" &&
-has(request.subResource) && request.subResource == "status"`),
-		refuses("The agent of a Windows node reports in namespace "+namespace+", and nowhere else.",
-			fmt.Sprintf(`has(request.namespace) && request.namespace == %q`, namespace)),
-		refuses("The agent of a Windows node may write the report of its own node, and of no other.",
-			fmt.Sprintf(`has(request.name) && has(request.userInfo.username) && request.userInfo.username == %q + request.name`,
-				v1alpha1.AgentUserPrefix)),
-	)
+	return []Guard{cloudNodeManagers(), kubelets(), operator(namespace)}
 }
 
 // cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On Linux nodes it goes by a

@@ -6,12 +6,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
@@ -46,7 +41,7 @@ func TestEveryPolicyIsAboutFewAndFailsClosed(t *testing.T) {
 func TestThePoliciesFollowTheNamespaceOfTheOperator(t *testing.T) {
 	for _, g := range Guards("somewhere-else") {
 		text := g.Policy.Spec.String()
-		if (g.Policy.Name == Agents || g.Policy.Name == Operator) && !strings.Contains(text, "somewhere-else") {
+		if g.Policy.Name == Operator && !strings.Contains(text, "somewhere-else") {
 			t.Errorf("%s does not say where the operator is", g.Policy.Name)
 		}
 		if strings.Contains(text, "openshift-windows-machine-config-operator") {
@@ -55,30 +50,15 @@ func TestThePoliciesFollowTheNamespaceOfTheOperator(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerWithoutPoliciesGivesAgentsNoRight(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+func TestThatAnAPIServerHasNoPoliciesIsToldOnce(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	r := &Reconciler{Live: fake.NewClientBuilder().Build(), Namespace: "wmco", Events: recorder}
+	for range 2 {
+		if err := r.TellNotServed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for name, present := range map[string][]client.Object{
-		"that there was before": {agentsBinding("wmco")},
-		"nor was there one":     nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(present...).Build()
-			recorder := events.NewFakeRecorder(10)
-			r := &Reconciler{Client: api, Live: api, Namespace: "wmco", Events: recorder}
-			for range 2 {
-				if err := r.Withhold(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := api.Get(t.Context(), client.ObjectKey{Namespace: "wmco", Name: Agents}, &rbacv1.RoleBinding{}); !apierrors.IsNotFound(err) {
-				t.Errorf("the agents have a right: %v", err)
-			}
-			if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "AdmissionPoliciesNotServed") {
-				t.Error("it is not told, or more than once")
-			}
-		})
+	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "AdmissionPoliciesNotServed") {
+		t.Error("it is not told, or more than once")
 	}
 }

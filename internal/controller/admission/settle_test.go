@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -60,16 +59,6 @@ func (b *bench) reconcile() (time.Duration, error) {
 	return result.RequeueAfter, err
 }
 
-// granted tells whether the agents have their right.
-func (b *bench) granted() bool {
-	b.t.Helper()
-	err := b.Live.Get(b.t.Context(), client.ObjectKey{Namespace: "wmco", Name: Agents}, &rbacv1.RoleBinding{})
-	if client.IgnoreNotFound(err) != nil {
-		b.t.Fatal(err)
-	}
-	return err == nil
-}
-
 func (b *bench) events() string {
 	var told []string
 	for len(b.recorder.Events) > 0 {
@@ -78,37 +67,25 @@ func (b *bench) events() string {
 	return strings.Join(told, "\n")
 }
 
-func TestTheAgentsWaitUntilTheirPolicyIsInForce(t *testing.T) {
+func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 	b := newBench(t)
-	if after, err := b.reconcile(); err != nil || after != settle || b.granted() {
-		t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
-	}
-	b.clock.Step(settle - time.Second)
-	if after, err := b.reconcile(); err != nil || after != time.Second || b.granted() {
-		t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
-	}
-	b.clock.Step(time.Second)
-	if after, err := b.reconcile(); err != nil || after != 0 || !b.granted() {
-		t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
+	if after, err := b.reconcile(); err != nil || after != settle || b.writes != 2*len(Guards("wmco")) {
+		t.Fatalf("%d writes, the next look is in %s, error %v", b.writes, after, err)
 	}
 	written := b.writes
 	if after, err := b.reconcile(); err != nil || after != 0 || b.writes != written || b.events() != "" {
 		t.Errorf("with nothing to do it wrote %d objects, and looks again in %s; error %v", b.writes-written, after, err)
 	}
-	t.Run("and again after it was changed", func(t *testing.T) {
-		changed := Guards("wmco")[0].Binding
-		if err := b.Client.Delete(t.Context(), changed); err != nil {
+	t.Run("one that was deleted is made again, and that is told", func(t *testing.T) {
+		b.clock.Step(settle)
+		if err := b.Client.Delete(t.Context(), Guards("wmco")[0].Binding); err != nil {
 			t.Fatal(err)
 		}
-		if after, err := b.reconcile(); err != nil || after != settle || b.granted() {
-			t.Fatalf("the next look is in %s, the right given: %t, error %v", after, b.granted(), err)
+		if after, err := b.reconcile(); err != nil || after != settle || b.writes != written+1 {
+			t.Fatalf("%d writes, the next look is in %s, error %v", b.writes-written, after, err)
 		}
-		if told := b.events(); !strings.Contains(told, "ValidatingAdmissionPolicyBinding "+Agents+" was deleted") {
+		if told := b.events(); !strings.Contains(told, "ValidatingAdmissionPolicyBinding "+CloudNodeManagers+" was deleted") {
 			t.Errorf("told was %q", told)
-		}
-		b.clock.Step(settle)
-		if _, err := b.reconcile(); err != nil || !b.granted() {
-			t.Errorf("the right given: %t, error %v", b.granted(), err)
 		}
 	})
 	t.Run("what somebody changes back again and again is not written at once each time", func(t *testing.T) {
@@ -133,25 +110,21 @@ func TestTheAgentsWaitUntilTheirPolicyIsInForce(t *testing.T) {
 
 func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 	b := newBench(t)
-	b.refused = Operator
+	b.refused = CloudNodeManagers
 	for range 2 {
 		if _, err := b.reconcile(); err == nil {
 			t.Fatal("it is no error")
 		}
 		b.clock.Step(settle)
 	}
-	if !b.granted() {
-		t.Error("the agents, whose own policy is in force, have no right")
+	for _, g := range Guards("wmco") {
+		err := b.Live.Get(t.Context(), client.ObjectKeyFromObject(g.Policy), g.Policy.DeepCopy())
+		if there := err == nil; there == (g.Policy.Name == b.refused) {
+			t.Errorf("policy %s: %v", g.Policy.Name, err)
+		}
 	}
-	if told := b.events(); strings.Count(told, reasonNotInForce) != 1 || !strings.Contains(told, "does not compile") || !strings.Contains(told, Operator) {
+	if told := b.events(); strings.Count(told, reasonNotInForce) != 1 || !strings.Contains(told, "does not compile") || !strings.Contains(told, CloudNodeManagers) {
 		t.Errorf("told was %q", told)
-	}
-	b.refused = Agents
-	if err := b.Client.Delete(t.Context(), Guards("wmco")[0].Policy); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.reconcile(); err == nil || b.granted() {
-		t.Errorf("the agents have their right without their policy; error %v", err)
 	}
 	b.refused = ""
 	for range 3 {
@@ -160,8 +133,8 @@ func TestAPolicyThatTheAPIServerRefusesHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told := b.events(); !b.granted() || !strings.Contains(told, reasonInForce) {
-		t.Errorf("the right given: %t; told was %q", b.granted(), told)
+	if told := b.events(); !strings.Contains(told, reasonInForce) {
+		t.Errorf("told was %q", told)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,9 +38,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.present[name] = one
 		b = b.WatchesRawSource(source.Kind[client.Object](one, &admissionv1.ValidatingAdmissionPolicy{}, once)).
 			WatchesRawSource(source.Kind[client.Object](one, &admissionv1.ValidatingAdmissionPolicyBinding{}, once))
-		if name == Agents {
-			b = b.WatchesRawSource(source.Kind[client.Object](one, &rbacv1.RoleBinding{}, once))
-		}
 	}
 	return b.Complete(r)
 }
@@ -60,7 +56,6 @@ func (r *Reconciler) newCache(mgr ctrl.Manager, name string) (cache.Cache, error
 		ByObject: map[client.Object]cache.ByObject{
 			&admissionv1.ValidatingAdmissionPolicy{}:        {Field: named},
 			&admissionv1.ValidatingAdmissionPolicyBinding{}: {Field: named},
-			&rbacv1.RoleBinding{}:                           {Namespaces: map[string]cache.Config{r.Namespace: {FieldSelector: named}}},
 		},
 	})
 	if err != nil {

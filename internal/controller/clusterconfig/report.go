@@ -25,9 +25,6 @@ import (
 // deploymentName is the operator's own Deployment, in its own namespace.
 const deploymentName = "windows-machine-config-operator"
 
-// longestNote is what the API server takes in an event's note, in bytes.
-const longestNote = 1024
-
 // standing is whether the operator can serve the cluster.
 type standing struct {
 	supported       bool
@@ -111,7 +108,7 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 	}
 	r.told = reason
 	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason", reason, "message", s.message)
-	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", shortened(message))
+	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", message)
 	return nil
 }
 
@@ -128,17 +125,4 @@ func (r *Reporter) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	default:
 		return nil, fmt.Errorf("read Deployment %s, the operator's own, for an event about it: %w", name, err)
 	}
-}
-
-// shortened cuts a text to what fits into an event, at the boundary of a character.
-func shortened(text string) string {
-	if len(text) <= longestNote {
-		return text
-	}
-	const more = "…"
-	cut := longestNote - len(more)
-	for cut > 0 && text[cut]&0xc0 == 0x80 {
-		cut--
-	}
-	return text[:cut] + more
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -185,14 +184,4 @@ func TestEventsAreAboutTheOperatorsDeployment(t *testing.T) {
 			t.Errorf("got %+v, error %v", got, err)
 		}
 	})
-}
-
-func TestAnEventHoldsWhatTheAPIServerTakes(t *testing.T) {
-	long := shortened(strings.Repeat("x", longestNote-2) + "äöü")
-	if len(long) > longestNote || !utf8.ValidString(long) || !strings.HasSuffix(long, "…") {
-		t.Errorf("%d bytes: %q", len(long), long[len(long)-8:])
-	}
-	if shortened("short") != "short" {
-		t.Error("a short text was changed")
-	}
 }

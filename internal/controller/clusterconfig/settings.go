@@ -46,7 +46,7 @@ func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) e
 		return err
 	}
 	warn := func(related *corev1.ObjectReference, message string) {
-		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed, "FollowSettings", "%s", shortened(message))
+		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed, "FollowSettings", "%s", message)
 	}
 	for i, notice := range notices {
 		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field", notice.Field, "why", notice.Message)

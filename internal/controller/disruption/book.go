@@ -15,6 +15,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/text"
 )
 
 // disruptionID tells one disruption from any other.
@@ -170,7 +171,7 @@ func (b *book) summarize() {
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation
-	status.Summary, status.Nodes, status.Updated, status.Failed = shortened(summary.Text, longestMessage), summary.Nodes, summary.Updated, summary.Failed
+	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shortened(summary.Text, longestMessage), summary.Nodes, summary.Updated, summary.Failed
 
 	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "The policy can be followed."}
 	if b.settings.Invalid != "" {
@@ -188,7 +189,7 @@ func (b *book) summarize() {
 		stopped.Status, stopped.Reason, stopped.Message = metav1.ConditionTrue, summary.Reason, summary.Message
 	}
 	for _, condition := range []metav1.Condition{valid, progressing, stopped} {
-		condition.Message = shortened(condition.Message, longestMessage)
+		condition.Message = text.Shortened(condition.Message, longestMessage)
 		condition.ObservedGeneration, condition.LastTransitionTime = b.policy.Generation, metav1.NewTime(b.now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// longestNote is what the API server takes in an event's note, in bytes.
-const longestNote = 1024
-
 // longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status for too much.
 const longestMessage = 4096
 
@@ -30,7 +27,7 @@ func (g *PolicyGate) emit(e disruptionEvent) {
 	if e.related != nil && reflect.ValueOf(e.related).IsNil() {
 		e.related = nil
 	}
-	g.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", shortened(e.message, longestNote))
+	g.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
 func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance, d v1alpha1.Disruption) disruptionEvent {
@@ -55,17 +52,4 @@ func policyInvalid(p *v1alpha1.WindowsDisruptionPolicy, why string) disruptionEv
 
 func disruptionsStopped(p *v1alpha1.WindowsDisruptionPolicy, why string) disruptionEvent {
 	return disruptionEvent{p, nil, corev1.EventTypeWarning, "DisruptionsStopped", "Disrupt", why}
-}
-
-// shortened cuts a text that has more than so many bytes, at the boundary of a character.
-func shortened(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	const more = "…"
-	cut := most - len(more)
-	for cut > 0 && text[cut]&0xc0 == 0x80 {
-		cut--
-	}
-	return text[:cut] + more
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"math/big"
 	"net"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -206,17 +205,10 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	return signed
 }
 
-// onAzure makes the trial's cluster one whose nodes have cloud-node-manager with its own certificate, and gives the instance a node there. The
-// certificate was issued at noon for so long.
+// onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon for so long.
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
-	return x.withCertificate(nodespec.ServiceCloudNodeManager, life)
-}
-
-// withCertificate gives the instance a node on which a service has a certificate of its own, which was issued at noon for so long.
-func (x *trial) withCertificate(service string, life time.Duration) (*agentHost, nodespec.Identity) {
-	x.t.Helper()
 	x.asNode(ofMachine(), x.key.Hash())
 	s := x.newScope(x.instance())
 	s.cluster = *x.facts
@@ -224,17 +216,16 @@ func (x *trial) withCertificate(service string, life time.Duration) (*agentHost,
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	i := slices.IndexFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == service })
-	if i < 0 {
+	if len(spec.Identities) != 1 || spec.Identities[0].Name != nodespec.ServiceCloudNodeManager {
 		x.t.Fatalf("on %s a node has the identities %+v", x.facts.Platform, spec.Identities)
 	}
 	h := x.withAgent()
 	h.has(spec)
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.HostKey = nil // that of this host is pinned at the first contact
-		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(machine, service, noon, noon.Add(life))}
+		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(life))}
 	})
-	return h, spec.Identities[i]
+	return h, spec.Identities[0]
 }
 
 // untilDue lets time pass until the instance's certificate is to be renewed.

@@ -2,12 +2,9 @@ package instance
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/binary"
 	"encoding/pem"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +22,7 @@ func (s *scope) noteIssued(issued map[string]string) {
 			continue
 		}
 		if leaf, err := x509.ParseCertificate(block.Bytes); err == nil {
-			s.noteCertificate(certificateStatus(s.instance.Name, name, leaf.NotBefore, leaf.NotAfter))
+			s.noteCertificate(certificateStatus(name, leaf.NotBefore, leaf.NotAfter))
 		}
 	}
 }
@@ -53,80 +50,39 @@ func (s *scope) noteCertificates(spec nodespec.NodeSpec) {
 		if current := s.session.facts.IdentityOf(identity.Name).Current; current != nil {
 			from, to = current.NotBefore, current.NotAfter
 		}
-		s.noteCertificate(certificateStatus(s.instance.Name, identity.Name, from, to))
+		s.noteCertificate(certificateStatus(identity.Name, from, to))
 	}
 	if len(status.Certificates) == 0 {
 		status.Certificates = nil
 	}
 }
 
-// A certificate is renewed when this part of its life has passed: the kubelet renews its own at 70 to 90 percent. Hosts that were joined
-// together would all be connected to at once again, so each has its own time between the two.
-const (
-	earliestRenewal = 0.70
-	latestRenewal   = 0.85
-)
+// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90 percent.
+const renewalPart = 0.75
 
-// certificateStatus says when a certificate is renewed. It is always the same for a certificate of an instance, also to the next operator.
-func certificateStatus(instance, name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
-	part := earliestRenewal + (latestRenewal-earliestRenewal)*share(instance, name)
-	renewAt := notBefore.Add(time.Duration(part * float64(notAfter.Sub(notBefore))))
+// certificateStatus says when a certificate is renewed.
+func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
+	renewAt := notBefore.Add(time.Duration(renewalPart * float64(notAfter.Sub(notBefore))))
 	return v1alpha1.CertificateStatus{
 		// The API keeps whole seconds.
 		Name: name, NotAfter: metav1.NewTime(notAfter).Rfc3339Copy(), RenewAt: metav1.NewTime(renewAt).Rfc3339Copy(),
 	}
 }
 
-// share is a number in [0,1) that follows from the names and is spread evenly over instances.
-func share(names ...string) float64 {
-	sum := sha256.Sum256([]byte(strings.Join(names, "/")))
-	return float64(binary.BigEndian.Uint32(sum[:4])) / (1 << 32)
-}
-
-const (
-	// punctual is how late a renewal may be that the operator did not miss.
-	punctual = 5 * time.Minute
-	// catchUp is the time over which those renewals are spread that an operator finds to have been due while there was none.
-	catchUp = 10 * time.Minute
-)
-
-// catchUpDelay is how long an operator that has just begun to look at an instance waits with certificates that were due long before: it may
-// find a thousand instances of which that is true. It waits no longer than half of what is left of their lives.
-func catchUpDelay(instance string, certificates []v1alpha1.CertificateStatus, now time.Time) time.Duration {
-	window := time.Duration(0)
-	for _, certificate := range certificates {
-		if now.Sub(certificate.RenewAt.Time) <= punctual {
-			continue
-		}
-		rest := min(catchUp, certificate.NotAfter.Sub(now)/2)
-		if rest <= 0 {
-			return 0
-		}
-		if window == 0 || rest < window {
-			window = rest
-		}
-	}
-	return time.Duration(share(instance, "catch up") * float64(window))
-}
-
-// dueCertificates are the names of the certificates that are to be renewed now, and the time until the next of the others is; zero when
-// there is none.
-func dueCertificates(certificates []v1alpha1.CertificateStatus, now time.Time) (due []string, next time.Duration) {
+// dueCertificates are the names of the certificates that are to be renewed now, and the time until the next look at the others; zero when there
+// are none. Hosts that were joined together would all be connected to at once again, so the looks are spread over a tenth of a certificate's life.
+func dueCertificates(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {
 	for _, certificate := range certificates {
 		rest := certificate.RenewAt.Sub(now)
-		switch {
-		case rest <= 0:
+		if rest <= 0 {
 			due = append(due, certificate.Name)
-		case next == 0 || rest < next:
-			next = rest
+			continue
 		}
+		margin := certificate.NotAfter.Sub(certificate.RenewAt.Time) // a quarter of its life
+		next = sooner(next, rest+time.Duration(0.4*jitter*float64(margin)))
 	}
 	return due, next
 }
-
-// longestSleep is how long an instance with certificates is not looked at: a wait does not become shorter when the clock is set forward, or
-// when the machine that the operator runs on slept through it. To look costs no connection.
-const longestSleep = time.Hour
 
 // lookAgain brings the next look forward to when certificates are to be renewed.
 func (s *scope) lookAgain(result ctrl.Result) ctrl.Result {
@@ -134,7 +90,7 @@ func (s *scope) lookAgain(result ctrl.Result) ctrl.Result {
 		return result
 	}
 	now := s.Clock.Now()
-	due, next := dueCertificates(s.instance.Status.Certificates, now)
+	due, next := dueCertificates(s.instance.Status.Certificates, now, s.Jitter())
 	if len(due) > 0 {
 		switch retry := s.session.renewal.next.Sub(now); {
 		case retry > 0:
@@ -143,14 +99,11 @@ func (s *scope) lookAgain(result ctrl.Result) ctrl.Result {
 			next = sooner(next, firstRetryDelay) // it became due on the way
 		}
 	}
-	if next > 0 {
-		next = min(next, longestSleep)
-	}
 	result.RequeueAfter = sooner(result.RequeueAfter, next)
 	return result
 }
 
-// sooner is the shorter of two waits, of which zero is for ever.
+// sooner is the shorter of two waits. Zero means no wait at all.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

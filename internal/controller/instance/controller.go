@@ -146,7 +146,6 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 			{"forgetNode", r.forgetNode},
 			{"lateNode", r.awaitLateNode},
 			{"forgetKubelet", r.forgetKubelet},
-			{"forgetReport", r.forgetReport},
 			{"deleteInstance", r.deleteInstance},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
@@ -161,7 +160,6 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 			{"giveBack", r.giveBack},
 			{"forgetNode", r.forgetNode},
 			{"forgetKubelet", r.forgetKubelet},
-			{"forgetReport", r.forgetReport},
 			{"deleteInstance", r.deleteInstance},
 		}
 	}
@@ -173,7 +171,6 @@ func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 		{"settings", r.readSettings},
 		{"remember", r.rememberNode},
 		{"adoptMachine", r.adoptMachineNode},
-		{"report", r.keepReport},
 		{"renew", r.renewCertificates},
 		{"idle", r.stopIfNothingToDo},
 		{"failed", r.remindFailure},

@@ -29,7 +29,7 @@ func (s *scope) desired(podSubnet string) (nodespec.NodeSpec, error) {
 			NodeIP: status.Host.Addresses[0], BYOH: s.byoh(), Registration: status.Registration,
 		},
 		Payload: components(s.Payload, s.cluster.Platform), Agent: payloadFile(agent),
-		OperatorVersion: s.Version, Namespace: s.Namespace, PodSubnet: podSubnet,
+		OperatorVersion: s.Version, PodSubnet: podSubnet,
 		LogSettings: s.Log, Debug: s.Debug, PauseImage: s.PauseImage,
 	})
 	return spec, explainMissing(err, s.Payload)

@@ -19,11 +19,8 @@ type instanceEvent struct {
 	message                   string
 }
 
-// longestNote is what the API server takes in an event's note, in bytes.
-const longestNote = 1024
-
 func (r *Reconciler) emit(e instanceEvent) {
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", plain(e.message, longestNote))
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
 // stopped tells what keeps an instance from going on.
@@ -141,14 +138,4 @@ func keyAdopted(instance *v1alpha1.WindowsInstance, fingerprint string) instance
 
 func nodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) instanceEvent {
 	return instanceEvent{instance, node, corev1.EventTypeNormal, "NodeDeleted", "Remove", "Node " + node.Name + " was deleted."}
-}
-
-func hostDrifted(instance *v1alpha1.WindowsInstance, what string) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeWarning, "HostDrifted", "Report",
-		"The agent reports that its host is not as it should be: " + what}
-}
-
-func driftRepaired(instance *v1alpha1.WindowsInstance, what []string) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeNormal, "DriftRepaired", "Report",
-		"The agent reports that it has put back what had changed on its host: " + strings.Join(what, "; ")}
 }

@@ -172,7 +172,7 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 // The host knows its request, and so the name under which it is submitted. Whoever is first there says for how long. R-132
 func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	x := newTrial(t)
-	h, identity := x.withCertificate(nodespec.ServiceAgent, agentLife)
+	h, identity := x.onAzure(shortLife)
 	signed := x.signs(month)
 	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		request := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest).DeepCopy()

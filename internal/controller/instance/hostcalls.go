@@ -12,6 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -111,7 +112,7 @@ func transferred(done, total, sent int64, in time.Duration) string {
 // hostObstacle puts a failure on the host into the words of the status.
 func (s *scope) hostObstacle(condition string, err error) *obstacle {
 	o := &obstacle{
-		condition: condition, reason: v1alpha1.ReasonStepFailed, message: shortened(err.Error(), longestMessage), err: err,
+		condition: condition, reason: v1alpha1.ReasonStepFailed, message: text.Shortened(err.Error(), longestMessage), err: err,
 		next: "The operator tries again; what was done already is not done twice.",
 	}
 	var failure *verb.Failure

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -19,8 +19,8 @@ const (
 )
 
 // plain is a text of a host as people may read it in a terminal: one line, without control characters, of at most so many bytes.
-func plain(text string, most int) string {
-	return shortened(remote.Printable(text), most)
+func plain(foreign string, most int) string {
+	return text.Shortened(text.Printable(foreign), most)
 }
 
 // boundedStep is a step of which not more is kept than people read.

@@ -36,7 +36,6 @@ func (s *scope) bindNode(ctx context.Context, node *corev1.Node) error {
 	if first {
 		s.emit(nodeJoined(s.instance, node))
 	}
-	s.keepReport(ctx, s)
 	return nil
 }
 

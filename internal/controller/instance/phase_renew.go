@@ -32,7 +32,7 @@ type renewal struct {
 // nothing is restarted, and what else is to be changed on the host stays as it is. A failure holds nothing else up, and is told where
 // nothing else is to be told. A node that does not work gets what it lacks on the way that brings it back.
 func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle {
-	due, _ := dueCertificates(s.instance.Status.Certificates, r.Clock.Now())
+	due, _ := dueCertificates(s.instance.Status.Certificates, r.Clock.Now(), 0)
 	if len(due) == 0 || s.instance.Status.SpecDigest == "" {
 		s.session.renewal = renewal{next: s.session.renewal.next}
 		return nil
@@ -45,9 +45,6 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle 
 		return nil
 	}
 	state := &s.session.renewal
-	if state.next.IsZero() {
-		state.next = r.Clock.Now().Add(catchUpDelay(s.instance.Name, s.instance.Status.Certificates, r.Clock.Now()))
-	}
 	if r.Clock.Now().Before(state.next) {
 		if state.failure != nil {
 			s.renewal = waitingStill(state.failure, state.next.Sub(r.Clock.Now()))

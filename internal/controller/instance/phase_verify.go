@@ -12,6 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -153,12 +154,12 @@ const longestAdvice = 250
 
 // advise says which advisory checks have failed. The node works without, so they are no obstacle.
 func (s *scope) advise() string {
-	text := ""
+	advice := ""
 	for _, failed := range s.session.advice {
 		s.emit(adviceGiven(s.instance, failed))
-		text += " But " + sentence(shortened(failed, longestAdvice))
+		advice += " But " + sentence(text.Shortened(failed, longestAdvice))
 	}
-	return text
+	return advice
 }
 
 // kubeletPort is where the API server reaches the kubelet for logs and exec.

@@ -243,7 +243,7 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 	for _, request := range requests.Items {
 		signers[request.Spec.SignerName] = true
 	}
-	if len(requests.Items) != 3 || !signers[certificatesv1.KubeAPIServerClientSignerName] || !signers[certificatesv1.KubeAPIServerClientKubeletSignerName] {
+	if len(requests.Items) != 2 || !signers[certificatesv1.KubeAPIServerClientSignerName] || !signers[certificatesv1.KubeAPIServerClientKubeletSignerName] {
 		t.Errorf("%d requests, to %v", len(requests.Items), signers)
 	}
 	var renewed []string
@@ -252,7 +252,7 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 			renewed = append(renewed, certificate.Name)
 		}
 	}
-	if !slices.Equal(renewed, []string{"cloud-node-manager", nodespec.ServiceAgent}) {
+	if !slices.Equal(renewed, []string{"cloud-node-manager"}) {
 		t.Errorf("to be renewed are %q", renewed)
 	}
 	if service, there := h.machine.Service("cloud-node-manager"); !there || service.State != host.ServiceRunning {

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
@@ -58,14 +57,6 @@ func signerOf(identity nodespec.Identity) string {
 	return certificatesv1.KubeAPIServerClientSignerName
 }
 
-// expirationOf is how long the certificate of an identity is asked to be good for; nil leaves that to the signer.
-func expirationOf(identity nodespec.Identity) *int32 {
-	if identity.Life() == 0 {
-		return nil
-	}
-	return ptr.To(int32(identity.Life().Seconds()))
-}
-
 // sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the first one's answer.
 func (s *scope) sign(ctx context.Context, request []byte, identity nodespec.Identity) ([]byte, error) {
 	sum := sha256.Sum256(request)
@@ -73,7 +64,7 @@ func (s *scope) sign(ctx context.Context, request []byte, identity nodespec.Iden
 	csr := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labelInstance: labelOf(s.instance.Name)}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: request, SignerName: signerOf(identity), ExpirationSeconds: expirationOf(identity),
+			Request: request, SignerName: signerOf(identity),
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}
@@ -156,7 +147,7 @@ func (s *scope) madeByOperator(request *certificatesv1.CertificateSigningRequest
 // under it.
 func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
-		slices.Equal(present.Spec.Usages, made.Spec.Usages) && ptr.Equal(present.Spec.ExpirationSeconds, made.Spec.ExpirationSeconds) &&
+		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Spec.ExpirationSeconds == nil &&
 		present.Labels[labelInstance] == made.Labels[labelInstance]
 }
 

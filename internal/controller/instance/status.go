@@ -143,11 +143,3 @@ func (o *obstacle) status() metav1.ConditionStatus {
 
 // longestMessage keeps what comes from hosts and libraries within what the API server takes and people read, in bytes.
 const longestMessage = 2048
-
-// shortened cuts a text that has more than so many bytes.
-func shortened(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
-}

@@ -37,7 +37,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Watches(&corev1.Secret{}, all, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&v1alpha1.WindowsNodeReport{}, r.reportWatch()).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, handler.EnqueueRequestsFromMapFunc(r.waitingInstances)).
 		WatchesRawSource(source.Channel(clusterChanged, all)).
 		WithOptions(controller.Options{

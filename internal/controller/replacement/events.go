@@ -2,7 +2,6 @@ package replacement
 
 import (
 	"fmt"
-	"strings"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,15 +17,8 @@ type replacementEvent struct {
 	message                   string
 }
 
-// longestNote is what the API server takes in an event's note, in bytes.
-const longestNote = 1024
-
 func (r *Reconciler) emit(e replacementEvent) {
-	note := e.message
-	if len(note) > longestNote {
-		note = strings.ToValidUTF8(note[:longestNote-len("…")], "") + "…"
-	}
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
 const configuredOtherwise = "The host was configured with another SSH key than the present one of Secret cloud-private-key"

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -313,15 +312,4 @@ func TestDeletionsThatFail(t *testing.T) {
 			t.Errorf("error %v, deleted are %v", err, w.names())
 		}
 	})
-}
-
-func TestWhyAMachineWaitsFitsIntoAnEvent(t *testing.T) {
-	w := newWorld(t)
-	w.outdated(w.set("one", 1, userdata.SecretName))
-	w.gate.refused = &policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonCanaryFailed, Message: strings.Repeat("é", 2000)}}
-	_, recorded := w.reconcile()
-	const most = len("Normal ReplacementWaits ") + 1024
-	if len(recorded) != 1 || len(recorded[0]) > most || !utf8.ValidString(recorded[0]) {
-		t.Errorf("told is %d times %d bytes", len(recorded), len(recorded[0]))
-	}
 }

@@ -157,7 +157,7 @@ func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 			ServiceCIDRs: []string{"172.30.0.0/16"}, Registries: registries,
 			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
 		},
-		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload, Agent: file("wicd.exe"), Namespace: "wmco",
+		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload, Agent: file("wicd.exe"),
 	})
 	must(t, err)
 	return spec

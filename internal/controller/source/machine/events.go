@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,19 +19,8 @@ type machineEvent struct {
 	message                   string
 }
 
-// longestNote is what the API server takes in an event's note, in bytes.
-const longestNote = 1024
-
 func (r *Reconciler) emit(e machineEvent) {
-	note := e.message
-	if len(note) > longestNote {
-		end := longestNote
-		for !utf8.RuneStart(note[end]) {
-			end--
-		}
-		note = note[:end]
-	}
-	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", note)
+	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
 // reportOnce tells what is wrong with a Machine or a MachineSet, unless the pass before said the same.

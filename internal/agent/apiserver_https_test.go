@@ -72,7 +72,7 @@ func clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(3), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: notAfter,
-		Subject:     pkix.Name{CommonName: "windowsmachineconfig.openshift.io:agent:node-a", Organization: []string{"windowsmachineconfig.openshift.io:agents"}},
+		Subject:     pkix.Name{CommonName: "system:node:node-a", Organization: []string{"system:nodes"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, authority(), key.Public(), authorityKey())
@@ -82,16 +82,26 @@ func clientCertificate(t *testing.T, notAfter time.Time) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-func TestPatchOverHTTPS(t *testing.T) {
+// call is a patch of a Node.
+type call struct {
+	url string
+	as  agent.Credentials
+}
+
+func (c call) patch(ctx context.Context, h agent.HTTPS) (int, []byte, error) {
+	return h.Send(ctx, c.as, http.MethodPatch, c.url, []byte(`{"status":{}}`))
+}
+
+func TestRequestsOverHTTPS(t *testing.T) {
 	good := func(t *testing.T) tls.Certificate { return clientCertificate(t, time.Now().Add(time.Hour)) }
-	patchTo := func(t *testing.T, server *httptest.Server) agent.Patch {
-		return agent.Patch{URL: server.URL + "/apis/reports/node-a/status", Body: []byte(`{"status":{}}`), Authorities: authoritiesOf(server), Certificate: good(t)}
+	to := func(t *testing.T, server *httptest.Server) call {
+		return call{server.URL + "/api/v1/nodes/node-a/status", agent.Credentials{Authorities: authoritiesOf(server), Certificate: good(t)}}
 	}
-	t.Run("sends a merge patch with the client's certificate", func(t *testing.T) {
+	t.Run("a strategic merge patch is sent with the client's certificate", func(t *testing.T) {
 		server, requests := newAPIServer(t, nil)
-		code, _, err := agent.HTTPS{}.Patch(t.Context(), patchTo(t, server))
-		want := received{"PATCH", "/apis/reports/node-a/status", "application/merge-patch+json", "windowsmachineconfig.openshift.io:agent:node-a",
-			"windowsmachineconfig.openshift.io:agents", `{"status":{}}`}
+		code, _, err := to(t, server).patch(t.Context(), agent.HTTPS{})
+		want := received{"PATCH", "/api/v1/nodes/node-a/status", "application/strategic-merge-patch+json", "system:node:node-a",
+			"system:nodes", `{"status":{}}`}
 		if got := requests(); err != nil || code != http.StatusOK || len(got) != 1 || got[0] != want {
 			t.Errorf("%d %v, got %+v", code, err, got)
 		}
@@ -100,15 +110,15 @@ func TestPatchOverHTTPS(t *testing.T) {
 		t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 		t.Setenv("https_proxy", "http://127.0.0.1:1")
 		server, _ := newAPIServer(t, nil)
-		patch := patchTo(t, server)
+		patch := to(t, server)
 		// Of addresses of the machine itself no proxy is ever asked.
-		patch.URL = strings.Replace(patch.URL, "127.0.0.1", "example.com", 1)
+		patch.url = strings.Replace(patch.url, "127.0.0.1", "example.com", 1)
 		var dialed string
 		h := agent.HTTPS{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			dialed = address
 			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
 		}}
-		if code, _, err := h.Patch(t.Context(), patch); err != nil || code != http.StatusOK || !strings.HasPrefix(dialed, "example.com:") {
+		if code, _, err := patch.patch(t.Context(), h); err != nil || code != http.StatusOK || !strings.HasPrefix(dialed, "example.com:") {
 			t.Errorf("%d %v, dialed %s", code, err, dialed)
 		}
 	})
@@ -117,7 +127,7 @@ func TestPatchOverHTTPS(t *testing.T) {
 		server, _ := newAPIServer(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		})
-		code, _, err := agent.HTTPS{}.Patch(t.Context(), patchTo(t, server))
+		code, _, err := to(t, server).patch(t.Context(), agent.HTTPS{})
 		if err != nil || code != http.StatusTemporaryRedirect || len(elsewhere()) != 0 {
 			t.Errorf("%d %v, the other server got %+v", code, err, elsewhere())
 		}
@@ -131,8 +141,8 @@ func TestPatchOverHTTPS(t *testing.T) {
 				}
 			}
 		})
-		code, body, err := agent.HTTPS{}.Patch(t.Context(), patchTo(t, server))
-		if err != nil || code != http.StatusForbidden || len(body) > 64<<10 {
+		code, body, err := to(t, server).patch(t.Context(), agent.HTTPS{})
+		if err != nil || code != http.StatusForbidden || len(body) > 1<<20 {
 			t.Errorf("%d %v, %d bytes", code, err, len(body))
 		}
 	})
@@ -142,28 +152,28 @@ func TestPatchOverHTTPS(t *testing.T) {
 		defer close(over)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-came; cancel() }()
-		if _, _, err := (agent.HTTPS{}).Patch(ctx, patchTo(t, server)); err == nil {
+		if _, _, err := to(t, server).patch(ctx, agent.HTTPS{}); err == nil {
 			t.Error("it got an answer")
 		}
 	})
-	for name, spoil := range map[string]func(*testing.T, *httptest.Server, *agent.Patch){
-		"a server of another authority": func(_ *testing.T, _ *httptest.Server, p *agent.Patch) {
-			p.Authorities = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority().Raw})
+	for name, spoil := range map[string]func(*testing.T, *httptest.Server, *call){
+		"a server of another authority": func(_ *testing.T, _ *httptest.Server, p *call) {
+			p.as.Authorities = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority().Raw})
 		},
-		"no authority":          func(_ *testing.T, _ *httptest.Server, p *agent.Patch) { p.Authorities = nil },
-		"a server that is gone": func(_ *testing.T, s *httptest.Server, _ *agent.Patch) { s.Close() },
-		"a server that knows no certificate of the client's kind": func(t *testing.T, _ *httptest.Server, p *agent.Patch) {
-			p.Certificate = clientCertificate(t, time.Now().Add(-time.Hour))
+		"no authority":          func(_ *testing.T, _ *httptest.Server, p *call) { p.as.Authorities = nil },
+		"a server that is gone": func(_ *testing.T, s *httptest.Server, _ *call) { s.Close() },
+		"a server that knows no certificate of the client's kind": func(t *testing.T, _ *httptest.Server, p *call) {
+			p.as.Certificate = clientCertificate(t, time.Now().Add(-time.Hour))
 		},
-		"a server in plain text": func(_ *testing.T, _ *httptest.Server, p *agent.Patch) {
-			p.URL = strings.Replace(p.URL, "https:", "http:", 1)
+		"a server in plain text": func(_ *testing.T, _ *httptest.Server, p *call) {
+			p.url = strings.Replace(p.url, "https:", "http:", 1)
 		},
 	} {
 		t.Run("brings nothing to "+name, func(t *testing.T) {
 			server, requests := newAPIServer(t, nil)
-			patch := patchTo(t, server)
+			patch := to(t, server)
 			spoil(t, server, &patch)
-			code, _, err := agent.HTTPS{}.Patch(t.Context(), patch)
+			code, _, err := patch.patch(t.Context(), agent.HTTPS{})
 			if len(requests()) != 0 || err == nil && code/100 == 2 {
 				t.Errorf("%d %v, got %+v", code, err, requests())
 			}

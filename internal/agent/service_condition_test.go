@@ -1,0 +1,185 @@
+package agent_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/internal/agent"
+	"github.com/windows-machine-config/wmco/internal/host/fake"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+func TestNodeCondition(t *testing.T) {
+	t.Parallel()
+	t.Run("says that the host matches its spec, with the kubelet's certificate, and leaves the kubelet's conditions alone", func(t *testing.T) {
+		t.Parallel()
+		r, n, spec := publishes(t)
+		if _, patches := n.counts(); patches != 1 {
+			t.Errorf("%d patches", patches)
+		}
+		last, _ := n.counts()
+		sent := n.request(last - 1)
+		leaf := sent.as.Certificate.Leaf
+		if sent.method != http.MethodPatch || sent.url != nodeURL+"/status" || string(sent.as.Authorities) != "authorities\n" || leaf == nil || leaf.Subject.CommonName != spec.Identity.CommonName {
+			t.Errorf("%s %s, %q, %+v", sent.method, sent.url, sent.as.Authorities, leaf)
+		}
+		got := n.condition()
+		if got.Reason != nodespec.ConfigurationInSync || !strings.Contains(got.Message, spec.Digest()) || !strings.Contains(got.Message, "agent 1.0.0") ||
+			got.LastTransitionTime.IsZero() || !got.LastTransitionTime.Equal(&got.LastHeartbeatTime) {
+			t.Errorf("%+v", got)
+		}
+		if n.conditionOf(corev1.NodeReady).Status != corev1.ConditionTrue {
+			t.Errorf("%+v", n.node.Status.Conditions)
+		}
+		r.quiet(n)
+	})
+	t.Run("is written again from time to time, as a sign of life", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		first := n.condition()
+		r.passUntil("a sign of life", func() bool { return n.condition().LastHeartbeatTime.After(first.LastHeartbeatTime.Time) })
+		got := n.condition()
+		if age := got.LastHeartbeatTime.Sub(first.LastHeartbeatTime.Time); age < agent.ConditionInterval || age > agent.ConditionInterval+agent.DriftCheck {
+			t.Errorf("it came after %s", age)
+		}
+		if !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
+			t.Errorf("%+v, before %+v", got, first)
+		}
+	})
+	t.Run("says what was repaired, with its reason, and that the host matches again", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		r.passUntil("the repair", func() bool { return n.condition().Status == corev1.ConditionFalse })
+		const repair = "StartService kube-proxy (service kube-proxy does not run)"
+		if got := n.condition(); got.Reason != nodespec.ConfigurationRepaired || got.Message != "The agent put back: "+repair+"." {
+			t.Errorf("%+v", got)
+		}
+		r.passUntil("the end", func() bool { return n.condition().Status == corev1.ConditionTrue })
+		if got := n.condition(); !strings.Contains(got.Message, "Last repair ") || !strings.Contains(got.Message, repair) {
+			t.Errorf("%+v", got)
+		}
+		r.quiet(n)
+	})
+	t.Run("says what cannot be repaired once, and that it is over", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		mend := r.ServiceFailsToStart("kube-proxy", 7)
+		r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+		r.passUntil("the trouble", func() bool { return n.condition().Reason == nodespec.ConfigurationDrifted })
+		if got := n.condition(); got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "StartService kube-proxy") || !strings.Contains(got.Message, "exit code is 7") {
+			t.Errorf("%+v", got)
+		}
+		r.quiet(n)
+		mend()
+		r.passUntil("the end of the trouble", func() bool { return n.condition().Status == corev1.ConditionTrue })
+	})
+	t.Run("says what is left to the operator", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		r.must(r.Drive().RemoveAll(versions{}.release("cni").Directory))
+		r.passUntil("the condition", func() bool { return n.condition().Reason == nodespec.ConfigurationDrifted })
+		if got := n.condition(); !strings.Contains(got.Message, "left to the operator: bin\\win-overlay.exe of cni, which is not on the host") {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("keeps the time of its last transition when the service starts again", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		first := n.condition()
+		r.restartAgent(func() {})
+		r.passUntil("a sign of life", func() bool { _, patches := n.counts(); return patches == 2 })
+		if got := n.condition(); !got.LastTransitionTime.Equal(&first.LastTransitionTime) || got.Message != first.Message {
+			t.Errorf("%+v, before %+v", got, first)
+		}
+		r.quiet(n)
+	})
+	t.Run("that the operator has set to Unknown says what is when the agent is back, and since then only", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		first := n.condition()
+		n.silence()
+		r.passUntil("a sign of life", func() bool { return n.condition().Status == corev1.ConditionTrue })
+		if got := n.condition(); got.Reason != nodespec.ConfigurationInSync || !got.LastTransitionTime.After(first.LastTransitionTime.Time) {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("that changes all the time is written slower and slower, and says what is at the end", func(t *testing.T) {
+		t.Parallel()
+		r, n, _ := publishes(t)
+		begin := r.ticking.Now()
+		for r.ticking.Since(begin) < time.Hour { // a service that fails and is mended again, all the time
+			mend := r.ServiceFailsToStart("kube-proxy", 7)
+			r.must(r.Host().Services.Stop(r.ctx, "kube-proxy"))
+			r.pass(agent.DriftCheck)
+			mend()
+			r.pass(agent.DriftCheck)
+		}
+		if _, patches := n.counts(); patches > 17 {
+			t.Errorf("%d patches in an hour", patches)
+		}
+		r.passUntil("the state at the end", func() bool { return n.condition().Status == corev1.ConditionTrue })
+	})
+}
+
+// Neither the content of a secret file nor a service's environment is in the condition. Rule 9.
+func TestNodeConditionHasNoSecrets(t *testing.T) {
+	t.Parallel()
+	r, n, spec := publishes(t)
+	const path = `C:\k\config.json`
+	spec.Services = slices.Clone(spec.Services)
+	for i := range spec.Services {
+		if spec.Services[i].Name == "kube-proxy" {
+			spec.Services[i].Environment = []string{"HTTPS_PROXY=http://user:canary@proxy.example:3128"}
+		}
+	}
+	r.must(r.Drive().WriteFile(nodespec.SpecPath, mustEncode(t, spec)))
+	r.must(r.Drive().WriteFile(path, []byte("former canary\n")))
+	said := func() string {
+		var all strings.Builder
+		requests, _ := n.counts()
+		for i := range requests {
+			all.Write(n.request(i).body)
+		}
+		return all.String()
+	}
+	r.passUntil("the repair", func() bool {
+		return strings.Contains(said(), `WriteFile C:\\k\\config.json`) && strings.Contains(said(), "ConfigureService kube-proxy")
+	})
+	r.OnOperation(func(o fake.Operation) error {
+		if o.Process.Service == nodespec.ServiceAgent && o.Interface == "Files" && o.Method == "Write" && o.Target == path {
+			return errors.New("the disk does not let it")
+		}
+		return nil
+	})
+	r.must(r.Drive().WriteFile(path, []byte("another canary\n")))
+	r.passUntil("the failure", func() bool { return n.condition().Reason == nodespec.ConfigurationDrifted })
+	key, err := r.Drive().ReadFile(spec.Identity.Path(nodespec.CurrentCertificate))
+	r.must(err)
+	if all := said(); strings.Contains(all, "canary") || strings.Contains(all, "PRIVATE KEY") || strings.Contains(all, string(key)) {
+		t.Errorf("published: %s", all)
+	}
+}
+
+// The whole way: the kubelet's certificate opens the door of an API server that trusts its signer, and no other's.
+func TestNodeConditionOverHTTPS(t *testing.T) {
+	t.Parallel()
+	server, requests := newAPIServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	r := node(t, func(r *rig) { r.api, r.validity = agent.HTTPS{}, 48*time.Hour })
+	spec := withCondition(r.full())
+	spec.Reporting.URL = server.URL + "/api/v1/nodes/node-a"
+	spec.Files[len(spec.Files)-1].Content = string(authoritiesOf(server))
+	r.result(r.apply(spec))
+	r.passUntil("a condition", func() bool { return len(requests()) > 1 })
+	got := requests()[1]
+	if got.method != http.MethodPatch || got.path != "/api/v1/nodes/node-a/status" || got.kind != "application/strategic-merge-patch+json" ||
+		got.user != spec.Identity.CommonName || got.group != spec.Identity.Organization || !strings.Contains(got.body, `"type":"WindowsConfiguration","status":"True"`) {
+		t.Errorf("%+v", got)
+	}
+}

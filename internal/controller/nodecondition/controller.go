@@ -1,0 +1,142 @@
+// Package nodecondition follows the Node condition WindowsConfiguration, in which the agent of a Windows node says whether its host matches the
+// NodeSpec. The package turns what is new into events and a metric, and sets the condition to Unknown while the agent is silent. It decides
+// nothing: whoever controls a host controls its condition.
+package nodecondition
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
+
+// Silence is the time without a write of an agent after which its condition is Unknown. An agent writes every five minutes.
+const Silence = 15 * time.Minute
+
+// Reconciler follows the condition of each Windows node that is bound to a WindowsInstance. Only one goroutine may use it.
+type Reconciler struct {
+	// Client reads from the manager's cache.
+	Client client.Client
+	// Namespace is the operator's own.
+	Namespace string
+	Events    events.EventRecorder
+	Clock     clock.PassiveClock
+
+	// heard holds, by the name of the Node, the last sign of life of its agent.
+	heard map[string]signOfLife
+}
+
+// signOfLife is a heartbeat that the operator has seen. The host's clock may be wrong, so the heartbeat is only compared with the next one, and
+// the silence is measured by the operator's clock.
+type signOfLife struct {
+	node      types.UID
+	heartbeat metav1.Time
+	seen      time.Time
+	// status is what the metric counts the Node as.
+	status corev1.ConditionStatus
+}
+
+// Reconcile looks at the heartbeat of one Node.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	err := r.Client.Get(ctx, request.NamespacedName, node)
+	if apierrors.IsNotFound(err) || err == nil && node.Annotations[v1alpha1.AnnotationInstance] == "" {
+		r.forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read Node %s: %w", request.Name, err)
+	}
+	now, condition := r.Clock.Now(), Of(node)
+	last := r.listen(node, condition, now)
+	if rest := Silence - now.Sub(last.seen); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
+	if condition != nil && condition.Status == corev1.ConditionUnknown {
+		return ctrl.Result{}, nil // its next heartbeat is an event
+	}
+	if err := r.setUnknown(ctx, node, condition, last.seen); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, nil
+}
+
+// listen notes the condition, and returns the agent's last sign of life. An operator that has just started gives each agent the whole time.
+func (r *Reconciler) listen(node *corev1.Node, condition *corev1.NodeCondition, now time.Time) signOfLife {
+	sign := signOfLife{node: node.UID, seen: now, status: statusOf(condition)}
+	if condition != nil {
+		sign.heartbeat = condition.LastHeartbeatTime
+	}
+	last, known := r.heard[node.Name]
+	if known && last.node == sign.node && last.heartbeat.Equal(&sign.heartbeat) {
+		sign.seen = last.seen
+	}
+	r.forget(node.Name)
+	if r.heard == nil {
+		r.heard = map[string]signOfLife{}
+	}
+	r.heard[node.Name] = sign
+	nodesByStatus.WithLabelValues(string(sign.status)).Inc()
+	return sign
+}
+
+// forget drops what is known of a Node that is gone or not ours.
+func (r *Reconciler) forget(node string) {
+	if last, known := r.heard[node]; known {
+		nodesByStatus.WithLabelValues(string(last.status)).Dec()
+		delete(r.heard, node)
+	}
+}
+
+// setUnknown says that nobody knows whether the host matches its NodeSpec. It loses against a write of the agent at the same time.
+func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present *corev1.NodeCondition, seen time.Time) error {
+	unknown := corev1.NodeCondition{
+		Type: nodespec.ConditionConfiguration, Status: corev1.ConditionUnknown, Reason: nodespec.ConfigurationAgentSilent,
+		Message: fmt.Sprintf("The agent on the host has not written this condition for %d minutes. "+
+			"Look at the service %s on the host, and at its way to the API server.", int(r.Clock.Since(seen).Minutes()), nodespec.ServiceAgent),
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+	}
+	if present != nil {
+		unknown.LastHeartbeatTime = present.LastHeartbeatTime
+	}
+	after := node.DeepCopy()
+	if condition := Of(after); condition != nil {
+		*condition = unknown
+	} else {
+		after.Status.Conditions = append(after.Status.Conditions, unknown)
+	}
+	patch := client.StrategicMergeFrom(node, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return nil // the change is an event of the Node
+		}
+		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w", unknown.Type, node.Name, err)
+	}
+	return nil
+}
+
+// Of returns the Node's condition WindowsConfiguration, or nil when it has none.
+func Of(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == nodespec.ConditionConfiguration {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package nodecondition
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// trial is a Reconciler on an API server in memory that has one Node and its instance.
+type trial struct {
+	*testing.T
+	*Reconciler
+	clock    *clocktesting.FakeClock
+	recorder *events.FakeRecorder
+	patches  int
+}
+
+func newTrial(t *testing.T) *trial {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := &trial{T: t, clock: clocktesting.NewFakeClock(noon), recorder: events.NewFakeRecorder(10)}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationInstance: "instance"}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	instance := &v1alpha1.WindowsInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "wmco", Name: "instance"}, Spec: v1alpha1.WindowsInstanceSpec{DesiredState: v1alpha1.DesiredStateNode},
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(node, instance).WithStatusSubresource(node).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			x.patches++
+			return c.SubResource(sub).Patch(ctx, o, patch, options...)
+		},
+	}).Build()
+	x.Reconciler = &Reconciler{Client: api, Namespace: "wmco", Events: x.recorder, Clock: x.clock}
+	t.Cleanup(func() { x.forget("win") }) // the metric is the process's
+	return x
+}
+
+func (x *trial) node() *corev1.Node {
+	x.Helper()
+	node := &corev1.Node{}
+	if err := x.Client.Get(x.Context(), client.ObjectKey{Name: "win"}, node); err != nil {
+		x.Fatal(err)
+	}
+	return node
+}
+
+// write writes the condition as an agent does, and returns the Node before and after.
+func (x *trial) write(status corev1.ConditionStatus, reason, message string, heartbeat time.Time) (before, after *corev1.Node) {
+	x.Helper()
+	before = x.node()
+	after = before.DeepCopy()
+	condition := corev1.NodeCondition{
+		Type: nodespec.ConditionConfiguration, Status: status, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(heartbeat),
+	}
+	if present := Of(after); present != nil {
+		*present = condition
+	} else {
+		after.Status.Conditions = append(after.Status.Conditions, condition)
+	}
+	if err := x.Client.Status().Update(x.Context(), after); err != nil {
+		x.Fatal(err)
+	}
+	x.publish(x.Context(), before, after)
+	return before, x.node()
+}
+
+func (x *trial) reconcile() time.Duration {
+	x.Helper()
+	result, err := x.Reconcile(x.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "win"}})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func TestAnAgentThatIsSilentMakesItsConditionUnknown(t *testing.T) {
+	x := newTrial(t)
+	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 0)) // the host's clock is ahead
+	if after := x.reconcile(); after != Silence {
+		t.Fatalf("the next look is after %s", after)
+	}
+	x.clock.Step(5 * time.Minute)
+	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 1))
+	if after := x.reconcile(); after != Silence {
+		t.Errorf("after a sign of life the next look is after %s", after)
+	}
+	x.clock.Step(Silence - time.Minute)
+	if after := x.reconcile(); after != time.Minute || x.patches > 0 {
+		t.Fatalf("the next look is after %s; it was written %d times", after, x.patches)
+	}
+	x.clock.Step(time.Minute)
+	if after := x.reconcile(); after != 0 {
+		t.Errorf("the next look is after %s, and a heartbeat would be an event", after)
+	}
+	got := Of(x.node())
+	if got.Status != corev1.ConditionUnknown || got.Reason != nodespec.ConfigurationAgentSilent || !strings.Contains(got.Message, "for 15 minutes") ||
+		!strings.Contains(got.Message, nodespec.ServiceAgent) || !got.LastTransitionTime.Time.Equal(x.clock.Now()) || got.LastHeartbeatTime.Year() != 2027 {
+		t.Errorf("%+v", got)
+	}
+	if len(x.node().Status.Conditions) != 2 || x.node().Status.Conditions[0].Status != corev1.ConditionTrue {
+		t.Errorf("the kubelet's conditions are %+v", x.node().Status.Conditions)
+	}
+	t.Run("once", func(*testing.T) {
+		x.clock.Step(time.Hour)
+		if after := x.reconcile(); after != 0 || x.patches != 1 {
+			t.Errorf("the next look is after %s; it was written %d times", after, x.patches)
+		}
+	})
+	t.Run("until it writes again", func(*testing.T) {
+		x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon.AddDate(1, 0, 2))
+		if after := x.reconcile(); after != Silence || x.patches != 1 {
+			t.Errorf("the next look is after %s; it was written %d times", after, x.patches)
+		}
+	})
+}
+
+func TestANodeWhoseAgentHasNeverWritten(t *testing.T) {
+	x := newTrial(t)
+	if after := x.reconcile(); after != Silence {
+		t.Fatalf("the next look is after %s", after)
+	}
+	x.clock.Step(Silence)
+	x.reconcile()
+	if got := Of(x.node()); got == nil || got.Status != corev1.ConditionUnknown {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestANodeThatIsNotOurs(t *testing.T) {
+	x := newTrial(t)
+	node := x.node()
+	node.Annotations = nil
+	if err := x.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if after := x.reconcile(); after != 0 || x.patches > 0 || len(x.heard) > 0 {
+			t.Errorf("it is looked at again after %s, and was written %d times", after, x.patches)
+		}
+		x.clock.Step(time.Hour)
+	}
+}
+
+// The agent's own write comes between: it is the news.
+func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
+	x := newTrial(t)
+	stale := x.node()
+	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon)
+	if err := x.setUnknown(t.Context(), stale, nil, noon); err != nil {
+		t.Fatal(err)
+	}
+	if got := Of(x.node()); got.Status != corev1.ConditionTrue {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheMetricCountsNodesByStatus(t *testing.T) {
+	x := newTrial(t)
+	count := func(status corev1.ConditionStatus) float64 {
+		var metric dto.Metric
+		if err := nodesByStatus.WithLabelValues(string(status)).Write(&metric); err != nil {
+			t.Fatal(err)
+		}
+		return metric.GetGauge().GetValue()
+	}
+	for _, c := range []struct {
+		written corev1.ConditionStatus
+		counted corev1.ConditionStatus
+	}{
+		{corev1.ConditionTrue, corev1.ConditionTrue}, {corev1.ConditionFalse, corev1.ConditionFalse}, {"Pwned", corev1.ConditionUnknown}, {corev1.ConditionTrue, corev1.ConditionTrue},
+	} {
+		x.write(c.written, "Any", "", noon)
+		x.reconcile()
+		for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown} {
+			if got, is := count(status), status == c.counted; got != 0 != is {
+				t.Errorf("with status %s there are %v nodes %s", c.written, got, status)
+			}
+		}
+	}
+	if err := x.Client.Delete(t.Context(), x.node()); err != nil {
+		t.Fatal(err)
+	}
+	if x.reconcile(); count(corev1.ConditionTrue) != 0 {
+		t.Error("a Node that is gone is counted")
+	}
+}
+
+func TestWhatIsNewInAConditionIsAnEvent(t *testing.T) {
+	const repaired = "The agent put back: StartService kubelet (service kubelet does not run)."
+	for name, c := range map[string]struct {
+		before, after [3]string // status, reason, message
+		want          string
+	}{
+		"a host that matches":         {[3]string{}, [3]string{"True", "InSync", "a"}, ""},
+		"another message of one":      {[3]string{"True", "InSync", "a"}, [3]string{"True", "InSync", "b"}, ""},
+		"a repair":                    {[3]string{"True", "InSync", "a"}, [3]string{"False", "Repaired", repaired}, "Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
+		"another repair after it":     {[3]string{"False", "Repaired", "a"}, [3]string{"False", "Repaired", repaired}, "Normal DriftRepaired The host of Node win differed from its NodeSpec. " + repaired},
+		"what cannot be repaired":     {[3]string{"True", "InSync", "a"}, [3]string{"False", "Drifted", "not repaired: b"}, "Warning HostDrifted The host of Node win differs from its NodeSpec: not repaired: b"},
+		"the same once more":          {[3]string{"False", "Drifted", "b"}, [3]string{"False", "Drifted", "b"}, ""},
+		"the same after a silence":    {[3]string{"Unknown", "AgentSilent", "b"}, [3]string{"False", "Drifted", "b"}, "Warning HostDrifted The host of Node win differs from its NodeSpec: b"},
+		"the end of it":               {[3]string{"False", "Drifted", "b"}, [3]string{"True", "InSync", "a"}, ""},
+		"an agent that became silent": {[3]string{"True", "InSync", "a"}, [3]string{"Unknown", "AgentSilent", "b"}, ""},
+		"a status that there is not":  {[3]string{"True", "InSync", "a"}, [3]string{"Pwned", "Drifted", "b"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t)
+			if c.before[0] != "" {
+				x.write(corev1.ConditionStatus(c.before[0]), c.before[1], c.before[2], noon)
+				for len(x.recorder.Events) > 0 {
+					<-x.recorder.Events
+				}
+			}
+			x.write(corev1.ConditionStatus(c.after[0]), c.after[1], c.after[2], noon)
+			got := ""
+			if len(x.recorder.Events) > 0 {
+				got = <-x.recorder.Events
+			}
+			if got != c.want || len(x.recorder.Events) > 0 {
+				t.Errorf("%q and %d more, want %q", got, len(x.recorder.Events), c.want)
+			}
+		})
+	}
+	t.Run("but not while the host is given back", func(t *testing.T) {
+		x := newTrial(t)
+		instance := &v1alpha1.WindowsInstance{}
+		if err := x.Client.Get(t.Context(), client.ObjectKey{Namespace: "wmco", Name: "instance"}, instance); err != nil {
+			t.Fatal(err)
+		}
+		instance.Spec.DesiredState = v1alpha1.DesiredStateRemoved
+		if err := x.Client.Update(t.Context(), instance); err != nil {
+			t.Fatal(err)
+		}
+		if x.write(corev1.ConditionFalse, nodespec.ConfigurationDrifted, "all is gone", noon); len(x.recorder.Events) > 0 {
+			t.Errorf("%s", <-x.recorder.Events)
+		}
+	})
+}

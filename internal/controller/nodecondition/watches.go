@@ -1,0 +1,86 @@
+package nodecondition
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodecondition").
+		For(&corev1.Node{}, builder.WithPredicates(conditionWritten())).
+		Watches(&corev1.Node{}, handler.Funcs{
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+				before, ok := e.ObjectOld.(*corev1.Node)
+				after, ok2 := e.ObjectNew.(*corev1.Node)
+				if ok && ok2 {
+					r.publish(ctx, before, after)
+				}
+			},
+		}).
+		Complete(r)
+}
+
+// conditionWritten lets through what is written to the condition, and whether the Node is ours.
+func conditionWritten() predicate.Funcs {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.Node)
+			after, ok2 := e.ObjectNew.(*corev1.Node)
+			return ok && ok2 && (valueOf(before) != valueOf(after) || before.UID != after.UID ||
+				before.Annotations[v1alpha1.AnnotationInstance] != after.Annotations[v1alpha1.AnnotationInstance])
+		},
+	}
+}
+
+// valueOf is the Node's condition as a value that can be compared.
+func valueOf(node *corev1.Node) corev1.NodeCondition {
+	if condition := Of(node); condition != nil {
+		return *condition
+	}
+	return corev1.NodeCondition{}
+}
+
+// publish makes an event of a condition that became False, or says something else than before. Each is an event of its own, because it is related
+// to another version of the Node. An agent in wrong hands gains nothing by that: a kubelet may write events itself.
+func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {
+	was, is := valueOf(before), valueOf(after)
+	if is.Status != corev1.ConditionFalse || was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return
+	}
+	instance := &v1alpha1.WindowsInstance{}
+	key := types.NamespacedName{Namespace: r.Namespace, Name: after.Annotations[v1alpha1.AnnotationInstance]}
+	if key.Name == "" {
+		return
+	}
+	if err := r.Client.Get(ctx, key, instance); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			log.FromContext(ctx).Info("no event for the condition of a Node", "node", after.Name, "reason", err.Error())
+		}
+		return
+	}
+	if instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		return // it is being removed: what ends there is no drift
+	}
+	if is.Reason == nodespec.ConfigurationRepaired {
+		repairsReported.Inc()
+		r.emit(repaired(instance, after, is.Message))
+		return
+	}
+	r.emit(drifted(instance, after, is.Message))
+}

@@ -1,0 +1,34 @@
+// Package text makes texts of foreign origin, such as a host's, fit for people and for the API.
+package text
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Printable returns a text as one line of printable characters: terminals obey control characters, and others turn text around.
+func Printable(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r), r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, text)
+	return strings.TrimSpace(clean)
+}
+
+// Shortened returns a text of at most so many bytes, cut at the boundary of a character.
+func Shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const more = "…"
+	cut := most - len(more)
+	for cut > 0 && text[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return text[:cut] + more
+}
