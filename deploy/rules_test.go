@@ -21,6 +21,7 @@ import (
 var clusterWideWrites = map[string]string{
 	"nodes: delete":                         "Nodes are in no namespace",
 	"nodes: patch":                          "Nodes are in no namespace",
+	"nodes/status: patch":                   "Nodes are in no namespace",
 	"pods/eviction: create":                 "pods of any namespace run on Windows nodes, and leave them before a node is disturbed",
 	"secrets: create":                       "the user data are in the Machine API's namespaces, where OLM makes no Role; by name",
 	"secrets: patch":                        "the same; by name",

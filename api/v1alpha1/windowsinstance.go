@@ -126,8 +126,16 @@ type WindowsInstanceStatus struct {
 	// PublicKeyHash identifies the SSH key that the host was configured with.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
-	// AwaitsVersion is the operator version that has found that the Machine is to be replaced for it, while UpToDate says AwaitsReplacement. To
-	// any other version that says nothing.
+	// restartStartedAt is when the host last said that it restarts. It is absent when no restart is awaited.
+	// +optional
+	RestartStartedAt *metav1.Time `json:"restartStartedAt,omitempty"`
+	// waitsForTurn is true while a change of the node waits until the WindowsDisruptionPolicy allows it.
+	// +optional
+	WaitsForTurn bool `json:"waitsForTurn,omitempty"`
+	// keyRefused is true when the host did not accept the operator's SSH key at the last attempt to connect.
+	// +optional
+	KeyRefused bool `json:"keyRefused,omitempty"`
+	// awaitsVersion is the version of the operator for which the Machine of the host is to be replaced. Other versions ignore it.
 	// +optional
 	AwaitsVersion string `json:"awaitsVersion,omitempty"`
 	// FailedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
@@ -171,13 +179,18 @@ type FailedChange struct {
 	// PreviousDigest identifies what the host was before, and is brought back to. Empty when there is no way back.
 	// +optional
 	PreviousDigest string `json:"previousDigest,omitempty"`
-	// Reason and Message say what went wrong.
+	// Reason says what went wrong, as the reason of a condition.
 	Reason string `json:"reason"`
+	// Message says what went wrong.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Time is when it failed last, and Attempts how often.
-	Time     metav1.Time `json:"time"`
-	Attempts int32       `json:"attempts"`
+	// Time is when it failed last.
+	Time metav1.Time `json:"time"`
+	// Attempts is how often it has failed.
+	Attempts int32 `json:"attempts"`
+	// DrainTimedOut is true when the pods of the node did not leave in time, so that nothing on the host was changed.
+	// +optional
+	DrainTimedOut bool `json:"drainTimedOut,omitempty"`
 	// RolledBack is true when the host is again what it was before.
 	// +optional
 	RolledBack bool `json:"rolledBack,omitempty"`

@@ -484,6 +484,10 @@ func (in *WindowsInstanceStatus) DeepCopyInto(out *WindowsInstanceStatus) {
 		*out = new(NodeReference)
 		**out = **in
 	}
+	if in.RestartStartedAt != nil {
+		in, out := &in.RestartStartedAt, &out.RestartStartedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.FailedChange != nil {
 		in, out := &in.FailedChange, &out.FailedChange
 		*out = new(FailedChange)

@@ -113,7 +113,7 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
 	}
 	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
 		return Decision{
-			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting,
+			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
 			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.", other.Name, other.Spec.Address),
 		}
 	}

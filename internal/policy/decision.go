@@ -11,6 +11,8 @@ type Decision struct {
 	Reason string
 	// Message says why in words for an administrator.
 	Message string
+	// Passes is true when what stands in the way goes within moments, by what others are about to do.
+	Passes bool
 }
 
 // check is one named rule. It returns an empty message when the rule is kept.

@@ -80,6 +80,26 @@ type DisruptionDecision struct {
 	After time.Duration
 }
 
+// ForAll reports whether a refusal holds for every other node too.
+func (d DisruptionDecision) ForAll() bool {
+	return d.Reason == v1alpha1.ReasonPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideWindow
+}
+
+// StandsStill reports whether a refusal ends with time, or with what an administrator does to the policy or to a node that has failed, and not
+// with what becomes of other nodes.
+func (d DisruptionDecision) StandsStill() bool {
+	switch d.Reason {
+	case v1alpha1.ReasonPolicyPaused, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
+		return true
+	}
+	return false
+}
+
+// WaitsForPlace reports whether a refusal ends when another node comes back.
+func (d DisruptionDecision) WaitsForPlace() bool {
+	return d.Reason == v1alpha1.ReasonBudgetSpent || d.Reason == v1alpha1.ReasonLastOfMachineSet
+}
+
 // MayDisrupt decides whether one node may be disturbed now. A node with an entry of its own that still counts goes on, whatever the policy
 // says by now, as far as GoesOn. Else it is decided on anew, as is one whose entry has failed; that entry then begins anew too, with another
 // Since.
@@ -250,7 +270,7 @@ func noneFailed(s *disruptionScene) string {
 			continue
 		}
 		switch {
-		case n.Failure != nil && n.Failure.Version == s.Version && n.Failure.Reason != v1alpha1.ReasonDrainTimedOut:
+		case n.Failure != nil && n.Failure.Version == s.Version && !n.Failure.DrainTimedOut:
 			failed = n.describe() + " has failed: " + failureText(*n.Failure)
 		case n.Pool == s.candidate.Pool && n.overdue(s.settings, s.now):
 			failed = fmt.Sprintf("%s is not Ready since %s.", n.describe(), moment(n.Since))

@@ -42,7 +42,7 @@ func (n PooledNode) overdue(settings DisruptionSettings, now time.Time) bool {
 // fault of the version.
 func (n PooledNode) failedUpgrade(version string) bool {
 	f := n.Failure
-	return f != nil && !n.Gone && f.Cause == v1alpha1.CauseUpgrade && f.Version == version && f.Reason != v1alpha1.ReasonDrainTimedOut
+	return f != nil && !n.Gone && f.Cause == v1alpha1.CauseUpgrade && f.Version == version && !f.DrainTimedOut
 }
 
 func canaryNotFailed(s *disruptionScene) string {

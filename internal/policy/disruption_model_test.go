@@ -256,7 +256,7 @@ func (w *world) release(d *worldDisturbance) {
 }
 
 func (w *world) fail(n *worldNode, cause v1alpha1.DisruptionCause, reason string) {
-	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Reason: reason, Time: metav1.NewTime(w.now)}
+	n.Failure = &v1alpha1.FailedChange{Cause: cause, Version: w.target, Reason: reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Time: metav1.NewTime(w.now)}
 }
 
 func (w *world) describe() string {

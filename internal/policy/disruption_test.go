@@ -89,7 +89,7 @@ func (c *disruptionCase) broken(instance string, lasting time.Duration) {
 }
 
 func (c *disruptionCase) failed(instance, reason string) {
-	c.node(instance).Failure = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Version: versionAfter, Reason: reason, Message: "the kubelet does not come up", RolledBack: true, Time: metav1.NewTime(noon)}
+	c.node(instance).Failure = &v1alpha1.FailedChange{Cause: v1alpha1.CauseUpgrade, Version: versionAfter, Reason: reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Message: "the kubelet does not come up", RolledBack: true, Time: metav1.NewTime(noon)}
 }
 
 type disruptionTest struct {

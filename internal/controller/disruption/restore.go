@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 // restored are the disruptions that go on while the policy does not say so, because somebody has deleted it: those that this process
@@ -41,9 +40,7 @@ func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, b
 		Version: b.gate.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
 	}
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != b.gate.Version
-	refused := slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionFalse && c.Reason == string(remote.ReasonAuthenticationFailed)
-	})
+	refused := instance.Status.KeyRefused
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
 		entry.Cause = v1alpha1.CauseRemoval

@@ -95,7 +95,7 @@ func (s *scope) lookAgain(result ctrl.Result) ctrl.Result {
 		switch retry := s.session.renewal.next.Sub(now); {
 		case retry > 0:
 			next = sooner(next, retry)
-		case s.obstacle == nil || s.obstacle.done:
+		case s.obstacle == nil || s.obstacle.outcome == nothingToDo:
 			next = sooner(next, firstRetryDelay) // it became due on the way
 		}
 	}

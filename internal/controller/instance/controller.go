@@ -75,9 +75,21 @@ type Reconciler struct {
 
 // phase is one stage of an instance's way. It returns nil when it has nothing left to do, so that the next one may go on.
 type phase struct {
+	// name is for people: in events and in the log.
 	name string
 	run  func(context.Context, *scope) *obstacle
+	// keepsReady reports whether an obstacle of the phase leaves the Ready condition of a working node as it is; nil for no.
+	keepsReady func(*scope) bool
+	// asksHost is true when an obstacle of the phase says that the host did not answer.
+	asksHost bool
+	// letsOthersGoFirst is true when an instance that is being removed gives up its turn at an obstacle of the phase.
+	letsOthersGoFirst bool
 }
+
+// Values of phase.keepsReady.
+func always(*scope) bool           { return true }
+func whenNodeWorks(s *scope) bool  { return s.works }
+func whenKeyDiffers(s *scope) bool { return s.keyDiffers }
 
 // Reconcile runs the phases that the instance's desired state needs, until one must wait or fails, and writes the status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
@@ -120,8 +132,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 			return ctrl.Result{}, r.standBack(ctx, s, instance)
 		}
 		obstacle.phase = phase.name
-		obstacle = s.giveUpTurn(ctx, r.countFailure(ctx, s, obstacle))
-		s.obstacle, s.finished = s.aside(obstacle), true
+		obstacle = s.giveUpTurn(ctx, phase, r.countFailure(ctx, s, obstacle))
+		s.obstacle, s.finished = s.aside(phase, obstacle), true
 		return s.lookAgain(r.whenBlocked(ctx, s)), nil
 	}
 	s.session.attempts, s.session.waiting, s.finished = 0, "", true
@@ -138,74 +150,74 @@ func (r *Reconciler) forget(name string) {
 func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
-		return []phase{{"unmanaged", r.leaveAlone}}
+		return []phase{{name: "unmanaged", run: r.leaveAlone}}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
 		return []phase{
-			{"disconnect", r.disconnect},
-			{"remember", r.rememberNode},
-			{"forgetNode", r.forgetNode},
-			{"lateNode", r.awaitLateNode},
-			{"forgetKubelet", r.forgetKubelet},
-			{"deleteInstance", r.deleteInstance},
+			{name: "disconnect", run: r.disconnect},
+			{name: "remember", run: r.rememberNode},
+			{name: "forgetNode", run: r.forgetNode},
+			{name: "lateNode", run: r.awaitLateNode},
+			{name: "forgetKubelet", run: r.forgetKubelet},
+			{name: "deleteInstance", run: r.deleteInstance},
 		}
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
 		return []phase{
-			{"pause", r.pause},
-			{"settings", r.readSettings},
-			{"remember", r.rememberNode},
-			{"handOver", r.handOver},
-			{"key", r.readKeyForRemoval},
-			{"drain", r.drain},
-			{"reachForRemoval", r.reachForRemoval},
-			{"giveBack", r.giveBack},
-			{"forgetNode", r.forgetNode},
-			{"forgetKubelet", r.forgetKubelet},
-			{"deleteInstance", r.deleteInstance},
+			{name: "pause", run: r.pause, letsOthersGoFirst: true},
+			{name: "settings", run: r.readSettings},
+			{name: "remember", run: r.rememberNode},
+			{name: "handOver", run: r.handOver},
+			{name: "key", run: r.readKeyForRemoval, letsOthersGoFirst: true},
+			{name: "drain", run: r.drain},
+			{name: "reachForRemoval", run: r.reachForRemoval},
+			{name: "giveBack", run: r.giveBack},
+			{name: "forgetNode", run: r.forgetNode},
+			{name: "forgetKubelet", run: r.forgetKubelet},
+			{name: "deleteInstance", run: r.deleteInstance},
 		}
 	}
 	return []phase{
-		{"entry", r.checkEntry},
-		{"pause", r.pause},
-		{"key", r.readKey},
-		{"cluster", r.readCluster},
-		{"settings", r.readSettings},
-		{"remember", r.rememberNode},
-		{"adoptMachine", r.adoptMachineNode},
-		{"renew", r.renewCertificates},
-		{"idle", r.stopIfNothingToDo},
-		{"failed", r.remindFailure},
-		{"replacement", r.awaitReplacement},
-		{"eligible", r.checkEligibility},
-		{"turn", r.awaitTurn},
-		{"reach", r.reach},
-		{"adoptKey", r.adoptKey},
-		{"inspect", r.inspect},
-		{"rollBack", r.rollBack},
-		{"reboot", r.rebootRequested},
-		{"support", r.checkSupport},
-		{"preflight", r.checkWayToAPIServer},
-		{"claim", r.claimName},
-		{"adopt", r.adoptNode},
-		{"install", r.install},
-		{"join", r.join},
-		{"network", r.setUpNetwork},
-		{"verify", r.verify},
-		{"release", r.releaseNode},
+		{name: "entry", run: r.checkEntry, keepsReady: always},
+		{name: "pause", run: r.pause, keepsReady: always},
+		{name: "key", run: r.readKey, keepsReady: always},
+		{name: "cluster", run: r.readCluster, keepsReady: always},
+		{name: "settings", run: r.readSettings},
+		{name: "remember", run: r.rememberNode},
+		{name: "adoptMachine", run: r.adoptMachineNode},
+		{name: "renew", run: r.renewCertificates},
+		{name: "idle", run: r.stopIfNothingToDo},
+		{name: "failed", run: r.remindFailure},
+		{name: "replacement", run: r.awaitReplacement},
+		{name: "eligible", run: r.checkEligibility, keepsReady: whenNodeWorks},
+		{name: "turn", run: r.awaitTurn},
+		{name: "reach", run: r.reach, keepsReady: whenKeyDiffers, asksHost: true},
+		{name: "adoptKey", run: r.adoptKey},
+		{name: "inspect", run: r.inspect, asksHost: true},
+		{name: "rollBack", run: r.rollBack},
+		{name: "reboot", run: r.rebootRequested},
+		{name: "support", run: r.checkSupport},
+		{name: "preflight", run: r.checkWayToAPIServer},
+		{name: "claim", run: r.claimName},
+		{name: "adopt", run: r.adoptNode},
+		{name: "install", run: r.install},
+		{name: "join", run: r.join},
+		{name: "network", run: r.setUpNetwork},
+		{name: "verify", run: r.verify},
+		{name: "release", run: r.releaseNode},
 	}
 }
 
 // whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
 func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) ctrl.Result {
 	o := s.obstacle
-	if o.done {
+	if o.outcome == nothingToDo {
 		s.session.attempts = 0
 		return ctrl.Result{RequeueAfter: o.after}
 	}
-	if (o.act || !o.waiting) && o.reason != s.before {
+	if o.outcome.isNews() && o.reason != s.before {
 		s.emit(stopped(s.instance, o))
 	}
 	logger := log.FromContext(ctx).WithValues("phase", o.phase, "reason", o.reason)
-	if o.waiting {
+	if !o.outcome.isFailure() {
 		s.session.attempts = 0
 		logger.V(1).Info(o.message)
 		return ctrl.Result{RequeueAfter: o.after}
@@ -243,7 +255,7 @@ func (r *Reconciler) pause(_ context.Context, s *scope) *obstacle {
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonPaused, waiting: true,
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonPaused, outcome: wait,
 		message: "The instance is paused: the operator neither touches the host nor watches over its node.",
 		next:    "Set spec.paused to false to let the operator go on.",
 	}

@@ -117,7 +117,7 @@ func (s *scope) drainTimedOut(ctx context.Context, node *corev1.Node, cause v1al
 	message := fmt.Sprintf("The pods of the node did not leave within %s: %s", s.settings.DrainTimeout, blocked.message)
 	s.noteFailure(node, v1alpha1.ReasonDrainTimedOut, message, "")
 	failed := s.instance.Status.FailedChange
-	failed.Cause, failed.RolledBack = cause, true // nothing on the host was changed
+	failed.Cause, failed.RolledBack, failed.DrainTimedOut = cause, true, true
 	if o := s.leaveGate(ctx); o != nil {
 		return o
 	}
@@ -125,7 +125,7 @@ func (s *scope) drainTimedOut(ctx context.Context, node *corev1.Node, cause v1al
 	s.session.forgetHost()
 	s.Hosts.Close(s.instance.Name)
 	return &obstacle{
-		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonDrainTimedOut, waiting: true, after: failed.RetryAfter.Sub(s.Clock.Now()),
+		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonDrainTimedOut, outcome: wait, after: failed.RetryAfter.Sub(s.Clock.Now()),
 		message: message, next: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }
@@ -197,7 +197,7 @@ func (s *scope) blockingBudgets(ctx context.Context, pods []corev1.Pod) []string
 
 func drainObstacle(node *corev1.Node, message string) *obstacle {
 	return &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonDrainBlocked,
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonDrainBlocked, keepsTurn: true,
 		message: "Node " + node.Name + " is not drained yet: " + message,
 		next:    "The operator goes on when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
@@ -213,7 +213,7 @@ func (s *scope) cordon(ctx context.Context, node *corev1.Node) (time.Time, error
 			since = s.session.drainSince(now)
 		}
 		failed := s.instance.Status.FailedChange
-		again := failed != nil && failed.Reason == v1alpha1.ReasonDrainTimedOut && since.Before(failed.Time.Time)
+		again := failed != nil && failed.DrainTimedOut && since.Before(failed.Time.Time)
 		if node.Spec.Unschedulable && !again {
 			return since, nil
 		}

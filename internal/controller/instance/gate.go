@@ -75,7 +75,7 @@ func (s *scope) passGate(ctx context.Context, spec nodespec.NodeSpec, arguments 
 	if s.session.turn != spec.Digest() {
 		line, err := s.run(ctx, verb.Plan, arguments...)
 		if err != nil {
-			return s.hostObstacle(v1alpha1.ConditionUpToDate, err)
+			return s.hostFailed(v1alpha1.ConditionUpToDate, err)
 		}
 		if len(line.Result.Plan.Steps) > 0 && s.replaced(node) {
 			return s.awaitsReplacement()
@@ -121,11 +121,11 @@ func (s *scope) acquire(ctx context.Context, node *corev1.Node, cause v1alpha1.D
 		return o
 	}
 	after := gateRest
-	if decision.Reason == v1alpha1.ReasonBudgetSpent || decision.Reason == v1alpha1.ReasonLastOfMachineSet {
+	if decision.WaitsForPlace() {
 		after = gatePoll
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionUpToDate, reason: decision.Reason, waiting: true, after: cmp.Or(decision.After, after),
+		condition: v1alpha1.ConditionUpToDate, reason: decision.Reason, outcome: wait, atGate: true, after: cmp.Or(decision.After, after),
 		message: decision.Message, next: "The node goes on as it is. The operator changes it when its turn comes.",
 	}
 }
@@ -176,14 +176,3 @@ func (s *scope) causeOfChange(node *corev1.Node) v1alpha1.DisruptionCause {
 }
 
 func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }
-
-// waitsForTurn tells whether a summary is that of an instance which the gate has refused, so that a change of the policy or of what is
-// being disturbed concerns it.
-func waitsForTurn(summary string) bool {
-	switch summary {
-	case v1alpha1.ReasonPolicyPaused, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonBudgetSpent,
-		v1alpha1.ReasonCanarySoaking, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonLastOfMachineSet:
-		return true
-	}
-	return false
-}

@@ -109,28 +109,39 @@ func transferred(done, total, sent int64, in time.Duration) string {
 	return fmt.Sprintf("%s, %.1f MB/s", text, float64(sent)/1e6/in.Seconds())
 }
 
+// hostFailed forgets what was learnt of a host where something has failed, as far as it may be true no more, and says what stands in the way.
+func (s *scope) hostFailed(condition string, err error) *obstacle {
+	s.session.spec = ""
+	var failure *verb.Failure
+	if errors.As(err, &failure) {
+		// The agent's facts may have changed with what it did before it failed.
+		s.session.applied, s.session.facts = "", nil
+	} else {
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
+	}
+	return hostObstacle(condition, err)
+}
+
 // hostObstacle puts a failure on the host into the words of the status.
-func (s *scope) hostObstacle(condition string, err error) *obstacle {
+func hostObstacle(condition string, err error) *obstacle {
 	o := &obstacle{
 		condition: condition, reason: v1alpha1.ReasonStepFailed, message: text.Shortened(err.Error(), longestMessage), err: err,
 		next: "The operator tries again; what was done already is not done twice.",
 	}
 	var failure *verb.Failure
 	var failed *remote.Error
-	s.session.spec = ""
 	switch {
 	case errors.As(err, &failure):
-		o.reason = string(knownReason(failure.Reason))
-		// The agent's facts may have changed with what it did before it failed.
-		s.session.applied, s.session.facts = "", nil
+		o.reason, o.outcome = string(knownReason(failure.Reason)), changeFailed
+		switch failure.Reason {
+		case verb.ReasonBusy: // a verb of an earlier connection, or of another operator, is at work: the host is not as it was
+			o.outcome, o.keepsTurn = tryAgain, true
+		case verb.ReasonSpecUnknown:
+			o.outcome = tryAgain
+		}
 	case errors.As(err, &failed):
-		o.reason = string(failed.Reason)
-		o.message, o.next = messageAndNext(err, failed)
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
-	default:
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
+		o.failedBy(err, failed)
 	}
 	return o
 }

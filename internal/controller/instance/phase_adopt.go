@@ -80,9 +80,9 @@ func (s *scope) adopt(ctx context.Context, node *corev1.Node, proof policy.Older
 
 // notAdopted gives the name up, unless somebody else is to do so.
 func (s *scope) notAdopted(decision policy.Decision) *obstacle {
-	if decision.Reason == v1alpha1.ReasonWaiting {
+	if decision.Passes {
 		return &obstacle{
-			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaiting, waiting: true, after: claimPoll,
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaiting, outcome: wait, keepsTurn: true, after: claimPoll,
 			message: decision.Message, next: "The operator looks again in a second.",
 		}
 	}

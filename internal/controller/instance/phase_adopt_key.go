@@ -51,7 +51,7 @@ func (s *scope) importHostKey(ctx context.Context, nodes []corev1.Node) *obstacl
 	pin, err := parseHostKey(key)
 	if err != nil {
 		return &obstacle{
-			condition: v1alpha1.ConditionReachable, reason: string(remote.ReasonHostKeyChanged), act: true,
+			condition: v1alpha1.ConditionReachable, reason: string(remote.ReasonHostKeyChanged),
 			message: fmt.Sprintf("The host key that an older version of the operator has noted for %s is none: %v", s.instance.Spec.Address, err),
 			next: fmt.Sprintf("Nothing is sent to the host. Take the entry out of ConfigMap %s, or the annotation %s from its Node; the key that the host shows is then pinned.",
 				hostKeysConfigMap, v1alpha1.AnnotationHostKey),

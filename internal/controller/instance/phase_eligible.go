@@ -22,6 +22,6 @@ func (r *Reconciler) checkEligibility(_ context.Context, s *scope) *obstacle {
 		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionSupported, reason: decision.Reason, waiting: true, act: true, message: decision.Message, next: next,
+		condition: v1alpha1.ConditionSupported, reason: decision.Reason, outcome: needsAdministrator, message: decision.Message, next: next,
 	}
 }

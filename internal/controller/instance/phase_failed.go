@@ -2,8 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,8 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/remote"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 const (
@@ -60,14 +56,14 @@ func (r *Reconciler) remindFailure(ctx context.Context, s *scope) *obstacle {
 	s.works = true
 	s.passWhatHeld()
 	reason := v1alpha1.ReasonChangeFailed
-	if failed.Reason == v1alpha1.ReasonDrainTimedOut {
+	if failed.DrainTimedOut {
 		reason = failed.Reason
 	}
 	if o := s.leaveGate(ctx); o != nil {
 		return o
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionUpToDate, reason: reason, waiting: true, after: failed.RetryAfter.Sub(r.Clock.Now()), message: failed.Message,
+		condition: v1alpha1.ConditionUpToDate, reason: reason, outcome: wait, after: failed.RetryAfter.Sub(r.Clock.Now()), message: failed.Message,
 		next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + s.retryHint(),
 	}
 }
@@ -112,7 +108,7 @@ func (s *scope) otherChange(node *corev1.Node, failed *v1alpha1.FailedChange) bo
 // countFailure looks at an obstacle that a change of a node in service has met. After some attempts the change has failed: where the host
 // still has what it was before, it is brought back to that.
 func (r *Reconciler) countFailure(ctx context.Context, s *scope, o *obstacle) *obstacle {
-	if s.instance.Spec.DesiredState != v1alpha1.DesiredStateNode || !changeFailed(o) {
+	if s.instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.outcome != changeFailed {
 		return o
 	}
 	node, err := s.node(ctx)
@@ -134,7 +130,7 @@ func (r *Reconciler) countFailure(ctx context.Context, s *scope, o *obstacle) *o
 		return apiObstacle(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
 	}
 	return &obstacle{
-		phase: o.phase, condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, waiting: true, after: firstRetryDelay,
+		phase: o.phase, condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, outcome: wait, keepsTurn: true, after: firstRetryDelay,
 		message: "The change has failed: " + o.message, next: "The operator brings the host back to what it was before.",
 	}
 }
@@ -159,7 +155,7 @@ func (s *scope) awaitRetry(node *corev1.Node, cause v1alpha1.DisruptionCause) *o
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonChangeFailed, waiting: true, after: rest, message: failed.Message,
+		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonChangeFailed, outcome: wait, after: rest, message: failed.Message,
 		next: "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + s.retryHint(),
 	}
 }
@@ -167,22 +163,6 @@ func (s *scope) awaitRetry(node *corev1.Node, cause v1alpha1.DisruptionCause) *o
 // retryHint is how an administrator has a change that has failed tried again.
 func (s *scope) retryHint() string {
 	return "or at once: kubectl annotate windowsinstance " + s.instance.Name + " -n " + s.Namespace + " " + v1alpha1.AnnotationRetry + "=now"
-}
-
-// changeFailed tells whether an obstacle is the verdict of the agent or of the cluster on what the host was brought to. That a host cannot
-// be reached says nothing about it.
-func changeFailed(o *obstacle) bool {
-	if o.waiting || o.done {
-		return false
-	}
-	var failure *verb.Failure
-	if errors.As(o.err, &failure) {
-		return failure.Reason != verb.ReasonBusy && failure.Reason != verb.ReasonSpecUnknown
-	}
-	return slices.Contains([]string{
-		v1alpha1.ReasonChecksFailed, v1alpha1.ReasonNodeNotReady, v1alpha1.ReasonNodeNotRegistered, v1alpha1.ReasonSubnetNotAssigned,
-		v1alpha1.ReasonCertificateRefused, string(remote.ReasonAgentDidNotStart),
-	}, o.reason)
 }
 
 // noteFailure writes down that a change has failed. previous is what the host can be brought back to.

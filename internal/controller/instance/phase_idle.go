@@ -61,7 +61,7 @@ func (s *scope) nothingToDo(ctx context.Context) *obstacle {
 	s.passWhatHeld()
 	s.pass(v1alpha1.ConditionUpToDate, "The host is what version "+s.Version+" of the operator wants it to be.")
 	s.instance.Status.Version, s.instance.Status.FailedChange = s.Version, nil
-	return &obstacle{done: true}
+	return &obstacle{outcome: nothingToDo}
 }
 
 // passWhatHeld makes the conditions True again that an obstacle before the connection has made False: it is gone, and the host was not
@@ -82,7 +82,7 @@ func (r *Reconciler) graceForNotReady(node *corev1.Node) *obstacle {
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, waiting: true, after: rest,
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, outcome: wait, after: rest,
 		message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339), message),
 		next:    "The agent on the host repairs what it can; the operator looks at the host if the node is not Ready within two minutes.",
 	}
@@ -141,12 +141,12 @@ const conflictDelay = 200 * time.Millisecond
 func apiObstacle(condition, what string, err error) *obstacle {
 	if apierrors.IsConflict(err) {
 		return &obstacle{
-			condition: condition, reason: v1alpha1.ReasonWaiting, waiting: true, after: conflictDelay,
+			condition: condition, reason: v1alpha1.ReasonWaiting, outcome: wait, keepsTurn: true, after: conflictDelay,
 			message: "Somebody else has changed the same object at the same time.", next: "The operator tries again at once.",
 		}
 	}
 	return &obstacle{
-		condition: condition, reason: v1alpha1.ReasonAPIRequestFailed,
+		condition: condition, reason: v1alpha1.ReasonAPIRequestFailed, keepsTurn: true,
 		message: "Could not " + what + ": " + err.Error(), err: err,
 		next: "Nothing is to be done if the API server is busy; a refusal names the missing permission.",
 	}

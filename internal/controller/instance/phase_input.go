@@ -25,7 +25,7 @@ func (r *Reconciler) checkEntry(_ context.Context, s *scope) *obstacle {
 		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + s.Namespace + ": <IPv4 address or DNS name>: username=<user>."
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, waiting: true, act: true,
+		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, outcome: needsAdministrator,
 		message: err.Error(), next: next,
 	}
 }
@@ -45,14 +45,14 @@ func (r *Reconciler) readKey(ctx context.Context, s *scope) *obstacle {
 		return nil
 	}
 	o := &obstacle{
-		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonPrivateKeyInvalid, waiting: true, act: true,
+		condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonPrivateKeyInvalid, outcome: needsAdministrator,
 		message: err.Error(), next: keys.Remedy(r.Namespace),
 	}
 	switch {
 	case errors.Is(err, keys.ErrMissing):
 		o.reason = v1alpha1.ReasonPrivateKeyMissing
 	case !errors.Is(err, keys.ErrInvalid):
-		o.waiting = false
+		o.outcome = tryAgain
 	}
 	return o
 }
@@ -66,13 +66,13 @@ func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
 			// An operator that has just started has read nothing yet, which says nothing new about a host that has a status.
 			s.silent = s.before != ""
 			return &obstacle{
-				condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonInProgress, waiting: true,
+				condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonInProgress, outcome: wait, keepsTurn: true,
 				message: "The cluster's configuration is not known: " + err.Error(),
 				next:    "The operator goes on as soon as it has read the cluster's configuration.",
 			}
 		}
 		return &obstacle{
-			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, waiting: true, act: true,
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, outcome: needsAdministrator,
 			message: "The cluster's configuration cannot be used: " + err.Error(),
 			next:    "The operator goes on as soon as the named object is in order.",
 		}

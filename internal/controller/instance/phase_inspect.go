@@ -31,7 +31,7 @@ const claimPoll = time.Second
 func (r *Reconciler) inspect(ctx context.Context, s *scope) *obstacle {
 	if s.session.facts == nil {
 		if o := s.askFacts(ctx); o != nil {
-			return s.answersWhileRebooting(o)
+			return s.answersWhileRestarting(o)
 		}
 	}
 	facts := s.session.facts
@@ -49,11 +49,11 @@ func (s *scope) askFacts(ctx context.Context) *obstacle {
 		return payloadObstacle(err)
 	}
 	if s.session.agent, err = s.bringAgent(ctx, agent); err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReachable, err)
+		return s.hostFailed(v1alpha1.ConditionReachable, err)
 	}
 	line, err := s.run(ctx, verb.Facts, s.factsArguments()...)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReachable, err)
+		return s.hostFailed(v1alpha1.ConditionReachable, err)
 	}
 	s.session.agent = nodespec.AgentPath(agent.SHA256) // one that has just landed has moved to its own folder
 	s.learn(line.Result.Facts)
@@ -84,7 +84,7 @@ func (r *Reconciler) checkSupport(_ context.Context, s *scope) *obstacle {
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionSupported, reason: decision.Reason, waiting: true, act: true, after: supportRecheck,
+		condition: v1alpha1.ConditionSupported, reason: decision.Reason, outcome: needsAdministrator, after: supportRecheck,
 		message: decision.Message, next: untouched + "Use a supported Windows version and network, or take the host out of its source.",
 	}
 }
@@ -119,9 +119,9 @@ func (r *Reconciler) claimName(ctx context.Context, s *scope) *obstacle {
 		}
 		return nil
 	}
-	if decision.Reason == v1alpha1.ReasonWaiting {
+	if decision.Passes {
 		return &obstacle{
-			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaiting, waiting: true, after: claimPoll,
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonWaiting, outcome: wait, keepsTurn: true, after: claimPoll,
 			message: decision.Message, next: "The operator looks again in a second.",
 		}
 	}
@@ -151,7 +151,7 @@ func (s *scope) refuseRename(ctx context.Context, name string) *obstacle {
 	}
 	s.session.facts = nil // the next attempt asks the host again
 	return &obstacle{
-		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNameConflict, waiting: true, act: true, after: supportRecheck,
+		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNameConflict, outcome: needsAdministrator, after: supportRecheck,
 		message: fmt.Sprintf("The host is Node %s, and calls itself %s now. A host stays the node that it is: no certificate is issued for another name.", ref.Name, name),
 		next:    fmt.Sprintf("Nothing on the host is changed. Give it its name %s back, or take it out of its source and add it again once its Node is gone.", ref.Name),
 	}

@@ -84,7 +84,7 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 	line, err := s.run(ctx, verb.Apply, arguments...)
 	if err != nil {
 		s.session.whole = true
-		return s.hostObstacle(v1alpha1.ConditionInstalled, err)
+		return s.hostFailed(v1alpha1.ConditionInstalled, err)
 	}
 	s.session.spec, s.session.whole = digest, false
 	if line.Result != nil && line.Result.Facts != nil {
@@ -92,9 +92,7 @@ func (s *scope) apply(ctx context.Context, spec nodespec.NodeSpec) *obstacle {
 	}
 	if line.Type == verb.TypeRebooting {
 		s.emit(hostRestarts(s.instance))
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
-		return s.rebootObstacle()
+		return s.beginRestart()
 	}
 	s.session.applied, s.session.left = digest, *line.Result.Plan
 	return nil

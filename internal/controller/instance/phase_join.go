@@ -43,7 +43,7 @@ func (r *Reconciler) join(ctx context.Context, s *scope) *obstacle {
 	}
 	if node == nil {
 		return s.awaited("the Node "+s.nodeName(), registerLimit, &obstacle{
-			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeNotRegistered,
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonNodeNotRegistered, outcome: changeFailed,
 			message: "The kubelet runs and has its certificate; Node " + s.nodeName() + " is not registered yet.",
 			next:    `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` + s.cluster.APIServerInternalURL + "?",
 		})
@@ -128,7 +128,7 @@ func (s *scope) tellLostCertificate(ctx context.Context) *obstacle {
 		return nil
 	}
 	lost := &obstacle{
-		phase: "join", condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateExpired, waiting: true,
+		phase: "join", condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateExpired, outcome: wait,
 		message: lostCertificate(s.session.facts.Identity.Current),
 		next:    "The operator has a new certificate signed for the key that the host has made, and sends it over the pinned connection.",
 	}
@@ -170,7 +170,7 @@ func (s *scope) issueCertificates(ctx context.Context) *obstacle {
 		}
 		certificate, o := s.issue(ctx, identity, s.session.facts)
 		if o != nil {
-			if o.reason == v1alpha1.ReasonCertificateRefused {
+			if o.outcome == changeFailed { // the host asks for another identity
 				s.session.applied, s.session.facts = "", nil // the next attempt asks the host again
 			}
 			return o
@@ -193,7 +193,7 @@ func (s *scope) certificateNotTaken(ctx context.Context, identity string) *obsta
 	}
 	service := nodespec.Identity{Name: identity}.Service()
 	return &obstacle{
-		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused,
+		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, outcome: changeFailed,
 		message: "The agent did not take the certificate that was signed for its request for " + service + ".",
 		next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
 	}

@@ -92,7 +92,7 @@ func (s *scope) awaitsKey(o *obstacle) *obstacle {
 		return o
 	}
 	o.message = "The key of Secret " + keys.SecretName + " was changed, and the host was not reached with the new one yet. Its node goes on as it is: " + o.message
-	if o.reason != string(remote.ReasonAuthenticationFailed) {
+	if !o.keyRefused {
 		return o
 	}
 	hint := "With the key before as " + keys.SecretPreviousKey + " in that Secret, the operator brings the new one to the host by itself."

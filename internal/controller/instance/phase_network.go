@@ -18,7 +18,7 @@ func (r *Reconciler) setUpNetwork(ctx context.Context, s *scope) *obstacle {
 	}
 	if spec.Network.PodSubnet == "" {
 		return s.awaited("a pod subnet", subnetLimit, &obstacle{
-			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonSubnetNotAssigned,
+			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonSubnetNotAssigned, outcome: changeFailed,
 			message: "Node " + s.nodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
 			next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods and at hybridClusterNetwork.",
 		})
@@ -28,7 +28,7 @@ func (r *Reconciler) setUpNetwork(ctx context.Context, s *scope) *obstacle {
 	}
 	if needs := s.session.left.Needs; len(needs) > 0 {
 		return &obstacle{
-			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonInProgress,
+			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonInProgress, keepsTurn: true,
 			message: "The agent still needs " + string(needs[0]) + " to set up the network.",
 			next:    "The operator looks again.",
 		}
@@ -42,7 +42,7 @@ func (s *scope) awaited(what string, limit time.Duration, o *obstacle) *obstacle
 	since := s.session.waitingSince(what, s.Clock.Now())
 	rest := limit - s.Clock.Since(since)
 	if rest > 0 {
-		o.waiting, o.after = true, rest
+		o.outcome, o.after = wait, rest
 		return o
 	}
 	o.message += " This has lasted longer than " + limit.String() + "."

@@ -24,7 +24,7 @@ func TestAHostThatCannotReachTheAPIServerIsNotChanged(t *testing.T) {
 			s := newTrial(t).newScope(ofMachine())
 			s.session.facts = &plan.Facts{APIServer: c.facts}
 			o := s.checkWayToAPIServer(t.Context(), s)
-			if o == nil || o.reason != v1alpha1.ReasonAPIServerUnreachable || o.condition != v1alpha1.ConditionPrepared || o.waiting {
+			if o == nil || o.reason != v1alpha1.ReasonAPIServerUnreachable || o.condition != v1alpha1.ConditionPrepared || !o.outcome.isFailure() {
 				t.Fatalf("%+v", o)
 			}
 			for _, want := range append(c.says, url) {

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plan"
@@ -39,7 +40,7 @@ func (r *Reconciler) reach(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		s.session.forgetHost()
 		// What comes with a restart passes with it; another host key does not.
-		if o := s.stillRebooting(); o != nil && !isAnotherHost(err) {
+		if o := s.stillRestarting(); o != nil && !isAnotherHost(err) {
 			return o
 		}
 		if o := s.awaitUserData(err); o != nil {
@@ -92,7 +93,7 @@ func (s *scope) target(ctx context.Context) (remote.Target, *obstacle) {
 	}
 	if policy.NamesAPIServer(target.Address, s.cluster) {
 		return target, &obstacle{
-			condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, waiting: true, act: true,
+			condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, outcome: needsAdministrator,
 			message: target.Address + " is the name of the cluster's API server, and no Windows host.", next: "Correct the entry. Nothing is sent there.",
 		}
 	}
@@ -149,33 +150,24 @@ func (s *scope) pinHostKey(key remote.HostKey, first bool) {
 	}
 }
 
-// rebooting tells whether the operator waits for a restart that it asked for.
-func (s *scope) rebooting() bool {
-	condition := meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionPrepared)
-	return condition != nil && condition.Reason == v1alpha1.ReasonRebooting
-}
-
-// stillRebooting is the wait for a host that is away because it restarts; nil when it is not, or takes too long.
-func (s *scope) stillRebooting() *obstacle {
-	if !s.rebooting() {
+// stillRestarting is the wait for a host that is away because it restarts; nil when it is not, or takes too long.
+func (s *scope) stillRestarting() *obstacle {
+	since := s.instance.Status.RestartStartedAt
+	if since == nil || s.Clock.Since(since.Time) > rebootLimit {
 		return nil
 	}
-	since := meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionPrepared).LastTransitionTime
-	if s.Clock.Since(since.Time) > rebootLimit {
-		return nil
-	}
-	return s.rebootObstacle()
+	return s.awaitHost()
 }
 
-// answersWhileRebooting is the wait for a host that answers over SSH and cannot be asked: it goes down, or comes up, or something is wrong with it,
+// answersWhileRestarting is the wait for a host that answers over SSH and cannot be asked: it goes down, or comes up, or something is wrong with it,
 // and only time tells. Else it is what stands in the way itself.
-func (s *scope) answersWhileRebooting(o *obstacle) *obstacle {
-	rebooting := s.stillRebooting()
-	if rebooting == nil {
+func (s *scope) answersWhileRestarting(o *obstacle) *obstacle {
+	restarting := s.stillRestarting()
+	if restarting == nil {
 		return o
 	}
-	rebooting.message += " It answers over SSH, but not the agent on it: " + o.message
-	return rebooting
+	restarting.message += " It answers over SSH, but not the agent on it: " + o.message
+	return restarting
 }
 
 // restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
@@ -184,20 +176,20 @@ const restartLimit = 2 * time.Minute
 // awaitRestart waits while a host that was to restart still answers from before: what it is told then would be lost. It ends the wait
 // when the host is back, or has not restarted after all.
 func (s *scope) awaitRestart(facts *plan.Facts) *obstacle {
-	if !s.rebooting() {
+	since := s.instance.Status.RestartStartedAt
+	if since == nil {
 		return nil
 	}
-	condition := meta.FindStatusCondition(s.instance.Status.Conditions, v1alpha1.ConditionPrepared)
 	before := s.instance.Status.Host != nil && s.instance.Status.Host.BootID == facts.System.BootID
-	if before && s.Clock.Since(condition.LastTransitionTime.Time) < restartLimit {
+	if before && s.Clock.Since(since.Time) < restartLimit {
 		s.session.forgetHost()
 		s.Hosts.Close(s.instance.Name)
-		return s.rebootObstacle()
+		return s.awaitHost()
 	}
 	if !before {
 		s.emit(hostRestarted(s.instance))
 	}
-	s.session.restartLooks = 0
+	s.session.restartLooks, s.instance.Status.RestartStartedAt = 0, nil
 	meta.SetStatusCondition(&s.instance.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotYet,
 		Message: "The host was restarted.", LastTransitionTime: metav1.NewTime(s.Clock.Now()),
@@ -205,15 +197,28 @@ func (s *scope) awaitRestart(facts *plan.Facts) *obstacle {
 	return nil
 }
 
-// rebootObstacle is the wait for the next look at a host that restarts.
-func (s *scope) rebootObstacle() *obstacle {
-	after := min(firstRebootPoll<<min(s.session.restartLooks, 8), lastRebootPoll)
-	s.session.restartLooks++
+// beginRestart notes that the host has said that it restarts, and lets the connection go.
+func (s *scope) beginRestart() *obstacle {
+	s.session.forgetHost()
+	s.Hosts.Close(s.instance.Name)
+	s.instance.Status.RestartStartedAt = ptr.To(metav1.NewTime(s.Clock.Now()))
+	return s.awaitHost()
+}
+
+// awaitHost counts the looks at a host that restarts, and waits for the next one.
+func (s *scope) awaitHost() *obstacle {
 	s.session.waiting = ""
+	s.session.restartLooks++
+	return rebootObstacle(s.session.restartLooks)
+}
+
+// rebootObstacle is the wait for the next look at a host that restarts, after so many.
+func rebootObstacle(looks int) *obstacle {
 	return &obstacle{
-		condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, waiting: true, after: after,
+		condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonRebooting, outcome: wait, keepsTurn: true,
+		after:   min(firstRebootPoll<<min(looks-1, 8), lastRebootPoll),
 		message: "The host restarts.",
-		next:    "The operator waits until the host has a new boot id, at most 15 minutes.",
+		next:    fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.", int(rebootLimit.Minutes())),
 	}
 }
 
@@ -222,10 +227,18 @@ func connectObstacle(err error) *obstacle {
 	o := &obstacle{condition: v1alpha1.ConditionReachable, reason: string(remote.ReasonUnreachable), message: err.Error(), err: err}
 	var failed *remote.Error
 	if errors.As(err, &failed) {
-		o.reason = string(failed.Reason)
-		o.message, o.next = messageAndNext(err, failed)
+		o.failedBy(err, failed)
 	}
 	return o
+}
+
+// failedBy fills in what a connection or a run of the agent has failed by.
+func (o *obstacle) failedBy(err error, failed *remote.Error) {
+	o.reason, o.keyRefused = string(failed.Reason), failed.Reason == remote.ReasonAuthenticationFailed
+	if failed.Reason == remote.ReasonAgentDidNotStart {
+		o.outcome = changeFailed
+	}
+	o.message, o.next = messageAndNext(err, failed)
 }
 
 // messageAndNext parts an error that says both into two sentences, since the status has a place for each.

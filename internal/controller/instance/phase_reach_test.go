@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -257,9 +258,7 @@ func TestAHostThatRestartsAndCannotBeAskedSaysWhy(t *testing.T) {
 	x.withHostileAgent(func(verb.Line) []verb.Line { return nil })
 	x.create(listed())
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
-		status.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionPrepared, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRebooting, LastTransitionTime: metav1.NewTime(noon),
-		}}
+		status.RestartStartedAt = ptr.To(metav1.NewTime(noon))
 	})
 	instance, _ := x.reconcile()
 	prepared := expect(t, instance, v1alpha1.ConditionPrepared, metav1.ConditionFalse, v1alpha1.ReasonRebooting)

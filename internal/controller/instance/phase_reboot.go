@@ -53,15 +53,15 @@ func (r *Reconciler) rebootRequested(ctx context.Context, s *scope) *obstacle {
 	}
 	line, err := s.run(ctx, verb.Reboot, "--boot-id", "boot:"+boot)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionPrepared, err)
+		return s.hostFailed(v1alpha1.ConditionPrepared, err)
 	}
-	s.session.forgetHost()
-	s.Hosts.Close(s.instance.Name)
 	if line.Type != verb.TypeRebooting {
+		s.session.forgetHost()
+		s.Hosts.Close(s.instance.Name)
 		return &obstacle{
-			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonInProgress, waiting: true, after: firstRebootPoll,
+			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonInProgress, outcome: wait, keepsTurn: true, after: firstRebootPoll,
 			message: "The host has restarted in the meantime.", next: "The operator looks at it again.",
 		}
 	}
-	return s.rebootObstacle()
+	return s.beginRestart()
 }

@@ -81,10 +81,11 @@ func (r *Reconciler) renew(ctx context.Context, s *scope, subnet string, due []s
 		s.noteCertificates(spec) // the node's services need them no more
 		return nil
 	}
-	for _, phase := range []phase{{"reach", r.reach}, {"inspect", r.inspect}} {
-		if o := phase.run(ctx, s); o != nil {
-			return o
-		}
+	if o := r.reach(ctx, s); o != nil {
+		return o
+	}
+	if o := r.inspect(ctx, s); o != nil {
+		return o
 	}
 	var names []string
 	for _, identity := range identities {
@@ -92,7 +93,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope, subnet string, due []s
 	}
 	line, err := s.run(ctx, verb.Renew, names...)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionUpToDate, err)
+		return s.hostFailed(v1alpha1.ConditionUpToDate, err)
 	}
 	certificates := map[string]string{}
 	for _, identity := range identities {
@@ -104,7 +105,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope, subnet string, due []s
 	}
 	line, err = s.run(ctx, verb.Renew, append(names, certificateArguments(certificates)...)...)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionUpToDate, err)
+		return s.hostFailed(v1alpha1.ConditionUpToDate, err)
 	}
 	if left := neededCertificates(*line.Result.Plan); len(left) > 0 {
 		return s.certificateNotTaken(ctx, left[0])
@@ -142,7 +143,7 @@ func (s *scope) endRenewal() {
 // notRenewed is what an administrator reads while a certificate cannot be renewed of a node that works.
 func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle, due []string, after time.Duration) *obstacle {
 	told := *failure
-	told.condition, told.after, told.waiting = v1alpha1.ConditionUpToDate, after, false
+	told.condition, told.after, told.outcome = v1alpha1.ConditionUpToDate, after, tryAgain
 	told.message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "), expiry(instance, due), failure.message)
 	return &told
 }

@@ -55,7 +55,7 @@ func (r *Reconciler) rollBack(ctx context.Context, s *scope) *obstacle {
 		return o
 	}
 	return &obstacle{ // what was known of the host was let go
-		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonInProgress, waiting: true, after: firstRetryDelay,
+		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonInProgress, outcome: wait, keepsTurn: true, after: firstRetryDelay,
 		message: "The host was brought back to what it was.", next: "The operator looks at it again.",
 	}
 }
@@ -64,23 +64,21 @@ func (s *scope) runRollback(ctx context.Context) *obstacle {
 	s.session.waiting = ""
 	line, err := s.run(ctx, verb.Rollback)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	s.session.spec, s.session.applied = "", ""
 	if line.Type == verb.TypeResult && len(line.Result.Plan.Needs) > 0 {
 		// Its certificate has expired meanwhile: what the host was before could not be brought up, so forward it goes again.
 		s.instance.Status.FailedChange.PreviousDigest = ""
 		return &obstacle{
-			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, waiting: true, after: firstRetryDelay,
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, outcome: wait, keepsTurn: true, after: firstRetryDelay,
 			message: "What the host was before needs " + string(line.Result.Plan.Needs[0]) + " to be brought back.",
 			next:    "The operator tries the change again, which brings the host what it needs.",
 		}
 	}
 	if line.Type == verb.TypeRebooting {
 		s.emit(hostRestarts(s.instance))
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
-		return s.rebootObstacle()
+		return s.beginRestart()
 	}
 	s.session.facts = line.Result.Facts
 	return nil
@@ -90,11 +88,11 @@ func (s *scope) runRollback(ctx context.Context) *obstacle {
 func (s *scope) checkRolledBack(ctx context.Context, node *corev1.Node) *obstacle {
 	line, err := s.run(ctx, verb.Verify)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	for _, check := range line.Result.Checks {
 		if !check.Passed && !check.Advisory {
-			return &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: check.Name + ": " + check.Message}
+			return &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, outcome: changeFailed, message: check.Name + ": " + check.Message}
 		}
 	}
 	if message := s.notReady(node, line.Result.KubeletStarted); message != "" {
@@ -105,12 +103,12 @@ func (s *scope) checkRolledBack(ctx context.Context, node *corev1.Node) *obstacl
 
 // notRolledBack puts into words that the way back is not at its end.
 func (s *scope) notRolledBack(o *obstacle) *obstacle {
-	if o.reason == v1alpha1.ReasonRebooting || o.waiting {
+	if !o.outcome.isFailure() {
 		return o
 	}
 	failed := s.instance.Status.FailedChange
 	o.message = "The change has failed (" + failed.Message + "), and so has the way back so far: " + o.message
-	o.reason = v1alpha1.ReasonChangeFailedForNow
+	o.reason, o.outcome, o.keepsTurn = v1alpha1.ReasonChangeFailedForNow, tryAgain, true
 	o.next = "The operator tries again to bring the host back to what it was. The message says what to look at on the host."
 	return o
 }

@@ -41,10 +41,9 @@ func (s *scope) awaitsReplacement() *obstacle {
 	if s.works && s.instance.Status.SpecDigest != "" {
 		s.passWhatHeld()
 	}
-	s.instance.Status.AwaitsVersion = s.Version
 	machine := machineName(s.instance.Spec.Source)
 	return &obstacle{
-		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonAwaitsReplacement, waiting: true,
+		condition: v1alpha1.ConditionUpToDate, reason: v1alpha1.ReasonAwaitsReplacement, outcome: wait, replaces: true,
 		message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " + machine + " is deleted when its turn comes.",
 		next: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
 			v1alpha1.MachineNamespace + " " + v1alpha1.AnnotationUpgradeStrategy + "=" + string(v1alpha1.UpgradeInPlace),

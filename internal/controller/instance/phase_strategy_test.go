@@ -79,7 +79,7 @@ func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string, re
 	}
 	instance.Status.FailedChange = &v1alpha1.FailedChange{
 		Cause: v1alpha1.CauseUpgrade, Version: x.Version, SpecDigest: spec.Digest(), PreviousDigest: instance.Status.SpecDigest,
-		Reason: reason, Message: "kubelet.exe ends at once", Time: metav1.NewTime(noon), Attempts: 1, RolledBack: true,
+		Reason: reason, DrainTimedOut: reason == v1alpha1.ReasonDrainTimedOut, Message: "kubelet.exe ends at once", Time: metav1.NewTime(noon), Attempts: 1, RolledBack: true,
 		RetryAfter: ptr.To(metav1.NewTime(noon.Add(retryAfter))),
 	}
 	if err := x.Client.Status().Update(x.t.Context(), instance); err != nil {

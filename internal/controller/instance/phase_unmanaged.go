@@ -39,7 +39,7 @@ func (s *scope) undrain(ctx context.Context) *obstacle {
 // unmanaged says why a host is left alone, and until when.
 func unmanaged(instance *v1alpha1.WindowsInstance) *obstacle {
 	machine := machineName(instance.Spec.Source)
-	o := &obstacle{condition: v1alpha1.ConditionReady, reason: instance.Spec.DesiredStateReason, waiting: true, unknown: true}
+	o := &obstacle{condition: v1alpha1.ConditionReady, reason: instance.Spec.DesiredStateReason, outcome: leftAlone}
 	switch o.reason {
 	case v1alpha1.ReasonMachineDeleting:
 		o.message = "The Machine API deletes Machine " + machine + " and drains its node: the operator leaves host and Node alone."

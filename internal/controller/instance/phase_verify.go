@@ -31,7 +31,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 	}
 	line, err := s.run(ctx, verb.Verify)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	spec, o := s.spec(ctx)
 	if o != nil {
@@ -42,7 +42,7 @@ func (r *Reconciler) verify(ctx context.Context, s *scope) *obstacle {
 		s.session.applied = ""
 		s.instance.Status.SpecDigest = ""
 		return &obstacle{
-			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: strings.Join(failed, "; "),
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, outcome: changeFailed, message: strings.Join(failed, "; "),
 			next: "The node keeps its taint " + v1alpha1.TaintNotReady + " and takes no pods until all checks pass.",
 		}
 	}
@@ -126,11 +126,11 @@ func (s *scope) notReady(node *corev1.Node, kubeletStarted time.Time) string {
 // awaitReady waits until the Node is known to be Ready; what names the wait.
 func (s *scope) awaitReady(node *corev1.Node, what, message string) *obstacle {
 	o := s.awaited(what, readyLimit, &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, message: message,
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonNodeNotReady, outcome: changeFailed, message: message,
 		next: "All checks on the host passed. The kubelet reports within a minute.",
 	})
 	switch {
-	case !o.waiting:
+	case o.outcome != wait:
 		s.session.checked = false // when that kubelet began may not be true any more
 	case node != nil && isReady(node):
 		o.after = min(o.after, readyPoll)

@@ -76,7 +76,7 @@ func (s *scope) drainPostponed() *obstacle {
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonDrainTimedOut, waiting: true, after: rest, message: failed.Message,
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonDrainTimedOut, outcome: wait, after: rest, message: failed.Message,
 		next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }
@@ -113,7 +113,7 @@ func (r *Reconciler) reachForRemoval(ctx context.Context, s *scope) *obstacle {
 		if held := s.leaveGate(ctx); held != nil {
 			return held
 		}
-		if !o.waiting {
+		if o.outcome.isFailure() {
 			o.next = fmt.Sprintf("%s The node stays until the host was given back. %s", o.next, s.forgetHint())
 		}
 		return o
@@ -132,7 +132,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 	}
 	dirty, err := s.changed(ctx)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	older, err := s.holdsOlder(ctx)
 	if err != nil {
@@ -148,11 +148,11 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 		}
 	}
 	if err := s.connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is gone.
 	if err := s.connection.RemoveEmpty(ctx, nodespec.Root); err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	r.Hosts.Close(s.instance.Name)
 	s.emit(hostGivenBack(s.instance))
@@ -172,7 +172,7 @@ func (s *scope) changed(ctx context.Context) (bool, error) {
 func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 	if s.session.facts == nil {
 		if o := s.askFacts(ctx); o != nil {
-			return s.answersWhileRebooting(o)
+			return s.answersWhileRestarting(o)
 		}
 	}
 	if o := s.awaitRestart(s.session.facts); o != nil {
@@ -191,13 +191,11 @@ func (s *scope) removeWithAgent(ctx context.Context) *obstacle {
 	s.session.forgetState()
 	line, err := s.run(ctx, verb.Remove)
 	if err != nil {
-		return s.hostObstacle(v1alpha1.ConditionReady, err)
+		return s.hostFailed(v1alpha1.ConditionReady, err)
 	}
 	if line.Type == verb.TypeRebooting {
 		s.emit(hostRestarts(s.instance))
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
-		return s.rebootObstacle()
+		return s.beginRestart()
 	}
 	if !line.Result.Removed {
 		return &obstacle{

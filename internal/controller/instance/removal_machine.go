@@ -29,7 +29,7 @@ func (r *Reconciler) awaitLateNode(_ context.Context, s *scope) *obstacle {
 		return nil
 	}
 	return &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonRemoving, waiting: true, after: rest,
+		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonRemoving, outcome: wait, after: rest,
 		message: "The Machine is gone. Its kubelet was about to register Node " + ref.Name + ", which would be left behind.",
 		next:    "The operator looks for that Node for " + lateNodeLimit.String() + ", and then deletes this instance.",
 	}

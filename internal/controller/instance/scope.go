@@ -56,14 +56,15 @@ type obstacle struct {
 	// message says what is wrong in words for an administrator; next says what happens next or what to do.
 	message string
 	next    string
-	// waiting is for something that is on its way; otherwise it is a failure, retried with growing delays.
-	waiting bool
-	// act means that it ends only when an administrator does something.
-	act bool
-	// done means that there is no obstacle: nothing is to be done.
-	done bool
-	// unknown makes the condition Unknown in place of False, and leaves the others as they are: nobody looks.
-	unknown bool
+	outcome outcome
+	// keepsTurn is true when the instance keeps its turn at the gate: the obstacle belongs to the work on a node that has it, or passes by itself.
+	keepsTurn bool
+	// atGate is true when the gate has refused: a change of the policy, or of what is being disturbed, may end that.
+	atGate bool
+	// keyRefused is true when the host did not accept the operator's key.
+	keyRefused bool
+	// replaces is true when the Machine is to be replaced for this version of the operator.
+	replaces bool
 	// after is when to look again at the latest; zero waits for an event (or the retry delay).
 	after time.Duration
 	err   error
@@ -80,24 +81,11 @@ func (r *Reconciler) newScope(instance *v1alpha1.WindowsInstance) *scope {
 	}
 }
 
-// aside moves an obstacle that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster, a
-// pause, a cluster that may have no more Windows nodes or a new key that the host does not know yet keep the operator from watching
-// over a node that works, and no more.
-func (s *scope) aside(o *obstacle) *obstacle {
-	switch o.phase {
-	case "entry", "pause", "key", "cluster":
-	case "eligible":
-		if !s.works {
-			return o
-		}
-	case "reach":
-		if !s.keyDiffers {
-			return o
-		}
-	default:
-		return o
-	}
-	if o.done || s.instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+// aside moves the obstacle of a phase that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster, a
+// pause, a cluster that may have no more Windows nodes or a new key that the host does not know yet keep the operator from watching over a node
+// that works, and no more.
+func (s *scope) aside(p phase, o *obstacle) *obstacle {
+	if p.keepsReady == nil || !p.keepsReady(s) || o.outcome == nothingToDo || s.instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
 		s.instance.Status.SpecDigest == "" || !meta.IsStatusConditionTrue(s.instance.Status.Conditions, v1alpha1.ConditionReady) {
 		return o
 	}

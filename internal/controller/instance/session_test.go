@@ -30,7 +30,7 @@ func TestAFailureOnTheWayLeavesThePatches(t *testing.T) {
 		instance:   &v1alpha1.WindowsInstance{},
 		session:    &session{agent: `C:\k\wicd\0123\wicd.exe`, facts: &plan.Facts{}},
 	}
-	s.hostObstacle(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
+	s.hostFailed(v1alpha1.ConditionInstalled, errors.New("the connection was lost"))
 	if s.session.whole || s.session.agent != "" || s.session.facts != nil {
 		t.Errorf("%+v", s.session)
 	}

@@ -35,7 +35,7 @@ func (s *scope) writeStatus(ctx context.Context) error {
 	status := &s.instance.Status
 	status.ObservedGeneration = s.instance.Generation
 	s.summarize(ctx, s.obstacle)
-	if s.obstacle == nil || s.obstacle.done || !s.obstacle.waiting {
+	if s.obstacle == nil || s.obstacle.outcome == nothingToDo || s.obstacle.outcome.isFailure() {
 		status.Step = nil
 	}
 	if !s.retryAt.IsZero() {
@@ -59,6 +59,7 @@ func (s *scope) summarize(ctx context.Context, o *obstacle) {
 		told = before.Message
 	}
 	summarize(status, s.passed, o, s.instance.Generation, s.Clock.Now())
+	s.remember(o)
 	reachable := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
 	if reachable.Status != metav1.ConditionTrue {
 		return
@@ -67,6 +68,21 @@ func (s *scope) summarize(ctx context.Context, o *obstacle) {
 	reachable.Message = policy.WithHostKeyReuse(reachable.Message, reuse)
 	if reuse != "" && !strings.HasSuffix(told, reuse) {
 		s.emit(hostKeyReused(s.instance, reuse))
+	}
+}
+
+// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions or their words.
+func (s *scope) remember(o *obstacle) {
+	status := &s.instance.Status
+	if o == nil {
+		o = &obstacle{outcome: nothingToDo}
+	}
+	if o.outcome == leftAlone {
+		return // nobody looks
+	}
+	status.WaitsForTurn, status.KeyRefused, status.AwaitsVersion = o.atGate, o.keyRefused, ""
+	if o.replaces {
+		status.AwaitsVersion = s.Version
 	}
 }
 
@@ -99,7 +115,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		switch {
 		case previous != nil && o.leaves(conditionType):
 			condition = *previous
-		case o != nil && !o.done && o.condition == conditionType:
+		case o != nil && o.outcome != nothingToDo && o.condition == conditionType:
 			blocked = conditionType
 			condition = metav1.Condition{Status: o.status(), Reason: o.reason, Message: o.message}
 		case found:
@@ -117,11 +133,8 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 		condition.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
-	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionUpToDate).Reason != v1alpha1.ReasonAwaitsReplacement {
-		status.AwaitsVersion = ""
-	}
 	switch {
-	case o == nil || o.done:
+	case o == nil || o.outcome == nothingToDo:
 		status.Summary, status.NextAction = v1alpha1.ReasonReady, ""
 	default:
 		status.Summary, status.NextAction = o.reason, plain(o.next, longestMessage)
@@ -130,12 +143,12 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 
 // leaves tells whether the obstacle leaves a condition as it is. A nil one does not.
 func (o *obstacle) leaves(condition string) bool {
-	return o != nil && o.unknown && o.condition != condition
+	return o != nil && o.outcome == leftAlone && o.condition != condition
 }
 
 // status is that of the condition which the obstacle is in the way of.
 func (o *obstacle) status() metav1.ConditionStatus {
-	if o.unknown {
+	if o.outcome == leftAlone {
 		return metav1.ConditionUnknown
 	}
 	return metav1.ConditionFalse

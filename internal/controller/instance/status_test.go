@@ -56,7 +56,7 @@ func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
 
 	t.Run("a pass with nothing to do changes nothing", func(t *testing.T) {
 		ready := statusAfter(v1alpha1.WindowsInstanceStatus{}, way[:], nil)
-		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate}, &obstacle{done: true})
+		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate}, &obstacle{outcome: nothingToDo})
 		for i, condition := range again.Conditions {
 			if condition.Status != ready.Conditions[i].Status || condition.LastTransitionTime != ready.Conditions[i].LastTransitionTime {
 				t.Errorf("condition %s became %+v", condition.Type, condition)

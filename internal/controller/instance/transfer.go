@@ -16,12 +16,12 @@ import (
 func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *obstacle) {
 	encoded, err := spec.Encode()
 	if err != nil {
-		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
+		return nil, s.hostFailed(v1alpha1.ConditionInstalled, err)
 	}
 	sum := sha256.Sum256(encoded)
 	specPath := nodespec.InboxSpec(hex.EncodeToString(sum[:]))
 	if err := s.connection.Upload(ctx, specPath, int64(len(encoded)), bytes.NewReader(encoded), nil); err != nil {
-		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
+		return nil, s.hostFailed(v1alpha1.ConditionInstalled, err)
 	}
 	arguments := []string{"--spec", specPath}
 	lacking := missing(spec, s.session.facts.Payload)
@@ -37,7 +37,7 @@ func (s *scope) send(ctx context.Context, spec nodespec.NodeSpec) ([]string, *ob
 	}
 	payloadPath := nodespec.InboxPayload(archive.SHA256)
 	if err := s.sendArchive(ctx, "SendPayload", payloadPath, archive); err != nil {
-		return nil, s.hostObstacle(v1alpha1.ConditionInstalled, err)
+		return nil, s.hostFailed(v1alpha1.ConditionInstalled, err)
 	}
 	return append(arguments, "--payload", payloadPath), nil
 }

@@ -2,28 +2,25 @@ package instance
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
 // giveUpTurn lets others go on when an instance that has its turn can do nothing with it: it was paused, the key is missing, its host does
 // not answer. While the host is as it was, its node is in service again meanwhile.
-func (s *scope) giveUpTurn(ctx context.Context, o *obstacle) *obstacle {
-	if goesOnSoon(o) || s.silent {
+func (s *scope) giveUpTurn(ctx context.Context, p phase, o *obstacle) *obstacle {
+	if o.keepsTurn || o.outcome == nothingToDo || s.silent {
 		return o
 	}
-	switch o.phase {
-	case "reach", "inspect":
+	if p.asksHost {
 		s.session.unanswered = true
 	}
 	switch s.instance.Spec.DesiredState {
 	case v1alpha1.DesiredStateNode:
 	case v1alpha1.DesiredStateRemoved:
-		if o.phase != "pause" && o.phase != "key" {
+		if !p.letsOthersGoFirst {
 			return o // a node on its way out stays unschedulable
 		}
 	default:
@@ -42,16 +39,6 @@ func (s *scope) giveUpTurn(ctx context.Context, o *obstacle) *obstacle {
 		return failed
 	}
 	return o
-}
-
-// goesOnSoon tells whether an obstacle belongs to the work on a node that has its turn, or passes by itself.
-func goesOnSoon(o *obstacle) bool {
-	return o.done || slices.Contains([]string{
-		v1alpha1.ReasonDrainBlocked, v1alpha1.ReasonAPIRequestFailed, v1alpha1.ReasonWaiting, v1alpha1.ReasonRebooting, v1alpha1.ReasonInProgress,
-		v1alpha1.ReasonChangeFailedForNow,
-		// A verb of an earlier connection, or of another operator, is at work: the host is not as it was.
-		string(verb.ReasonBusy),
-	}, o.reason)
 }
 
 // hostAsItWas tells whether nothing was done to the host since its node was proven.

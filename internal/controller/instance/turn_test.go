@@ -118,9 +118,9 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := draining(t)
 	s := x.newScope(x.instance())
-	busy := s.hostObstacle(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonBusy, Message: "the agent's verb apply has been at work"})
+	busy := s.hostFailed(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonBusy, Message: "the agent's verb apply has been at work"})
 	busy.phase = "install"
-	if o := s.giveUpTurn(t.Context(), busy); o != busy {
+	if o := s.giveUpTurn(t.Context(), phase{}, busy); o != busy {
 		t.Errorf("the obstacle is %v", o)
 	}
 	if !x.node().Spec.Unschedulable || len(gate.held) != 1 {
@@ -304,7 +304,7 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 	begun := func(t *testing.T) (*trial, *obstacle) {
 		x, _ := draining(t)
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-		return x, &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, message: "kubelet: ends at once"}
+		return x, &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, outcome: changeFailed, message: "kubelet: ends at once"}
 	}
 	t.Run("once, after some attempts, so that others do not follow it", func(t *testing.T) {
 		x, o := begun(t)

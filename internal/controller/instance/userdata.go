@@ -30,7 +30,7 @@ func (s *scope) awaitUserData(err error) *obstacle {
 	by := until.UTC().Format("15:04 UTC")
 	switch remote.ReasonOf(err) {
 	case remote.ReasonAuthenticationFailed:
-		o.reason = v1alpha1.ReasonUserDataRunning
+		o.reason, o.keyRefused = v1alpha1.ReasonUserDataRunning, false
 		o.message = "The host answers, and does not accept the operator's key yet: its user data is still at work. " + o.message
 		o.next = "The operator tries again every " + lastUserDataPoll.String() + " at the latest. If the key is not accepted by " + by + ": " + o.next
 	case remote.ReasonUnreachable, remote.ReasonConnectionTimedOut, remote.ReasonConnectionLost:
@@ -39,7 +39,7 @@ func (s *scope) awaitUserData(err error) *obstacle {
 	default:
 		return nil
 	}
-	o.waiting = true
+	o.outcome = wait
 	age := s.Clock.Since(s.instance.CreationTimestamp.Time)
 	o.after = min(userDataPoll(age, s.Jitter()), until.Sub(s.Clock.Now()))
 	return o

@@ -114,7 +114,7 @@ func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []re
 	}
 	var requests []reconcile.Request
 	for _, instance := range instances.Items {
-		if waitsForTurn(instance.Status.Summary) {
+		if instance.Status.WaitsForTurn {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}})
 		}
 	}

@@ -244,11 +244,7 @@ func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string,
 	s.report(instance, func() {
 		instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
 		instance.Status.PublicKeyHash, instance.Status.Version = s.key.Hash(), configured
-		upToDate := metav1.Condition{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.Now()}
-		if reason == v1alpha1.ReasonSucceeded {
-			upToDate.Status = metav1.ConditionTrue
-		}
-		instance.Status.Conditions = []metav1.Condition{upToDate}
+		instance.Status.KeyRefused = reason == "AuthenticationFailed"
 		if reason == v1alpha1.ReasonAwaitsReplacement {
 			instance.Status.AwaitsVersion = version
 		}
@@ -472,7 +468,7 @@ func (s *stage) awaitReplacement(sets map[string]int) {
 				s.t.Fatal(err)
 			}
 			s.report(instance, func() {
-				instance.Status.Conditions[0].Reason, instance.Status.AwaitsVersion = v1alpha1.ReasonAwaitsReplacement, version
+				instance.Status.AwaitsVersion = version
 			})
 		}
 	}

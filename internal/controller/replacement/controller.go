@@ -80,7 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 			return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
-			return [6]any{i.Spec.Paused, refused(i), awaits(i, r.Version), i.Status.FailedChange != nil, ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
+			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil, ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
 		}))).
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once, builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
 			return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
@@ -202,12 +202,12 @@ func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []p
 		refused[candidate.Set] = true
 		tell.waits(candidate, decision.Reason, decision.Message)
 		switch {
-		case !standsStill(decision.Reason):
+		case !decision.StandsStill():
 			after = min(after, poll)
 		case decision.After > 0:
 			after = min(after, decision.After)
 		}
-		if concernsAll(decision.Reason) {
+		if decision.ForAll() {
 			break
 		}
 	}
@@ -233,21 +233,6 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate policy.Repl
 		return decision, fmt.Errorf("ask whether Machine %s may be replaced: %w", candidate.Machine, err)
 	}
 	return decision, nil
-}
-
-// concernsAll tells whether a reason that one node may not be disturbed for is the same for every other.
-func concernsAll(reason string) bool {
-	return reason == v1alpha1.ReasonPolicyInvalid || reason == v1alpha1.ReasonOutsideWindow
-}
-
-// standsStill tells whether a reason goes away with time or with what an administrator does to the policy or to a node that has failed, and
-// not with what becomes of Machines.
-func standsStill(reason string) bool {
-	switch reason {
-	case v1alpha1.ReasonPolicyPaused, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
-		return true
-	}
-	return false
 }
 
 // replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does not count as disturbed;

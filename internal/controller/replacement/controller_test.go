@@ -163,7 +163,7 @@ func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machine
 	instance.Spec.Source.Machine = &v1alpha1.MachineReference{Namespace: v1alpha1.MachineNamespace, Name: name, UID: machine.UID}
 	w.create(instance)
 	instance.Status.NodeRef, instance.Status.PublicKeyHash = &v1alpha1.NodeReference{Name: name}, key.Hash()
-	instance.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: "AuthenticationFailed"}}
+	instance.Status.KeyRefused = true
 	if err := w.client.Status().Update(w.t.Context(), instance); err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -18,7 +17,6 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/policy"
-	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
@@ -135,24 +133,15 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 		m.Node = machine.Status.NodeRef.Name
 	}
 	if instance != nil {
-		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, refused(instance), awaits(instance, version)
+		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, instance.Status.KeyRefused, awaits(instance, version)
 	}
 	return m
 }
 
-// refused tells whether the host did not accept the operator's key when it was tried last.
-func refused(instance *v1alpha1.WindowsInstance) bool {
-	return slices.ContainsFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionFalse && c.Reason == string(remote.ReasonAuthenticationFailed)
-	})
-}
-
-// awaits tells whether the host was seen to be other than it should be, and comes to that by being replaced: the instance controller says so
-// when it has compared. What one of another version has said, before this operator was started, was for that version. R-146
+// awaits reports whether the host differs from what it should be, and comes to that by being replaced: the instance controller says so when it
+// has compared. What one of another version has said, before this operator was started, was for that version. R-146
 func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
-	upToDate := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionUpToDate)
-	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version && upToDate != nil &&
-		upToDate.Status == metav1.ConditionFalse && upToDate.Reason == v1alpha1.ReasonAwaitsReplacement
+	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version
 }
 
 func fleetSet(set *machinev1beta1.MachineSet, machines int) policy.FleetSet {

@@ -11,7 +11,6 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,7 +31,6 @@ func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine
 	w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = versionBefore })
 	w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) {
 		i.Spec.UpgradeStrategy, i.Status.AwaitsVersion = v1alpha1.UpgradeReplace, version
-		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAwaitsReplacement}}
 	})
 	return machine
 }
@@ -117,13 +115,10 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Spec.UpgradeStrategy = v1alpha1.UpgradeInPlace })
 		},
 		"one whose host is what it should be, so that only the annotation moves": func(w *world, machine *machinev1beta1.Machine) {
-			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.Conditions[0].Reason = v1alpha1.ReasonInProgress })
+			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.AwaitsVersion = "" })
 		},
 		"one that the operator before this one has found to be other than it should be": func(w *world, machine *machinev1beta1.Machine) {
 			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.AwaitsVersion = "12.0.1" })
-		},
-		"one that was seen to be up to date": func(w *world, machine *machinev1beta1.Machine) {
-			w.changeInstance(machine.Name, func(i *v1alpha1.WindowsInstance) { i.Status.Conditions[0].Status = metav1.ConditionTrue })
 		},
 		"one of this version, which the one before wanted to replace": func(w *world, machine *machinev1beta1.Machine) {
 			w.changeNode(machine.Name, func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationVersion] = version })

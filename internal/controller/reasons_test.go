@@ -1,0 +1,105 @@
+// Package controller has a test about all controllers, and nothing else.
+package controller
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// words are the functions that may look at a reason because they choose words by it, and do nothing else.
+var words = []string{
+	"instance/cloudname.go cloudNameObstacle", "instance/phase_eligible.go checkEligibility", "instance/phase_unmanaged.go unmanaged",
+	"source/machine/events.go leftAlone",
+	// The reason is a field of the spec here, which the source writes.
+	"instance/phase_unmanaged.go undrain",
+}
+
+// Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not change what the operator does:
+// decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of their own and may be compared.
+func TestNoControllerDecidesByTheReasonOfACondition(t *testing.T) {
+	files, looked := token.NewFileSet(), 0
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		looked++
+		for _, declaration := range file.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok || slices.Contains(words, filepath.ToSlash(path)+" "+function.Name.Name) {
+				continue
+			}
+			for _, compared := range comparisons(function) {
+				if what := output(compared); what != "" {
+					t.Errorf("%s: %s decides by %s: use a typed field", files.Position(compared.Pos()), function.Name.Name, what)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || looked < 50 {
+		t.Fatalf("%d files, error %v", looked, err)
+	}
+}
+
+// comparisons are the expressions that a function compares with others.
+func comparisons(function *ast.FuncDecl) (compared []ast.Expr) {
+	ast.Inspect(function, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.BinaryExpr:
+			if n.Op == token.EQL || n.Op == token.NEQ {
+				compared = append(compared, n.X, n.Y)
+			}
+		case *ast.SwitchStmt:
+			if n.Tag != nil {
+				compared = append(compared, n.Tag)
+			}
+		case *ast.CaseClause:
+			compared = append(compared, n.List...)
+		case *ast.CallExpr:
+			if name := fmt.Sprint(n.Fun); strings.Contains(name, "slices") && strings.Contains(name, "Contains") {
+				ast.Inspect(n, func(inner ast.Node) bool {
+					if list, ok := inner.(*ast.CompositeLit); ok {
+						compared = append(compared, list.Elts...)
+					}
+					return true
+				})
+			}
+		}
+		return true
+	})
+	return compared
+}
+
+// output says what an expression is that people read; "" for anything else.
+func output(expression ast.Expr) string {
+	if call, ok := expression.(*ast.CallExpr); ok && fmt.Sprint(call.Fun) == "string" && len(call.Args) == 1 {
+		expression = call.Args[0]
+		if selected, ok := expression.(*ast.SelectorExpr); ok && strings.HasPrefix(selected.Sel.Name, "Reason") {
+			return "the text of " + selected.Sel.Name
+		}
+	}
+	selected, ok := expression.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	switch of := fmt.Sprint(selected.X); {
+	case of == "v1alpha1" && strings.HasPrefix(selected.Sel.Name, "Reason"):
+		return selected.Sel.Name
+	case selected.Sel.Name == "Summary":
+		return "a summary"
+	case of == "o" && selected.Sel.Name == "phase", (of == "phase" || of == "p") && selected.Sel.Name == "name":
+		return "the name of a phase"
+	}
+	return ""
+}
