@@ -71,7 +71,7 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a field that is misspelt is refused", func(t *testing.T) {
+	t.Run("a field that is misspelled is refused", func(t *testing.T) {
 		object := read(t, "win-webserver-tolerations.yaml")
 		object.SetNamespace("default")
 		path := []string{"spec", "template", "spec", "tolerations"}

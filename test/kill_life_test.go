@@ -58,7 +58,7 @@ func (k *reaper) start() {
 	k.lives++
 }
 
-// watchOf is what follows the host whose SSH server is dialled, from now on; nil for other ports.
+// watchOf is what follows the host whose SSH server is dialed, from now on; nil for other ports.
 func (k *reaper) watchOf(address string) *hostWatch {
 	name, port, err := net.SplitHostPort(address)
 	if err != nil || port != "22" {

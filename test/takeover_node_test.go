@@ -297,7 +297,7 @@ func TestAHostOfAnOlderOperatorCanBeRemovedBeforeItWasBroughtUpToDate(t *testing
 	run(t, r)
 	list(t, r)
 	for name := range kinds {
-		waitForReason(t, r, name, v1alpha1.ReasonPolicyPaused)
+		waitForReason(t, r, name, v1alpha1.ReasonDisruptionsPaused)
 		if !eventSeen(t, r, "NodeTakenOver", name) {
 			t.Errorf("Node %s was not taken over", name)
 		}

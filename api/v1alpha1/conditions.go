@@ -32,12 +32,12 @@ const (
 	ReasonNotYet     = "NotYet" // an earlier condition must be true first
 
 	// Input.
-	ReasonInvalidEntry      = "InvalidEntry"      // the entry in windows-instances is malformed
-	ReasonPrivateKeyMissing = "PrivateKeyMissing" // Secret cloud-private-key is not there
-	ReasonPrivateKeyInvalid = "PrivateKeyInvalid" // Secret cloud-private-key holds no usable private key
-	ReasonClusterNotRead    = "ClusterConfigurationInvalid"
-	ReasonAPIRequestFailed  = "APIRequestFailed"   // the API server refused a request of the operator, or did not answer
-	ReasonPayloadMissing    = "PayloadUnavailable" // the operator cannot read its own payload
+	ReasonInvalidEntry                = "InvalidEntry"      // the entry in windows-instances is malformed
+	ReasonPrivateKeyMissing           = "PrivateKeyMissing" // Secret cloud-private-key is not there
+	ReasonPrivateKeyInvalid           = "PrivateKeyInvalid" // Secret cloud-private-key holds no usable private key
+	ReasonClusterConfigurationInvalid = "ClusterConfigurationInvalid"
+	ReasonAPIRequestFailed            = "APIRequestFailed"   // the API server refused a request of the operator, or did not answer
+	ReasonPayloadUnavailable          = "PayloadUnavailable" // the operator cannot read its own payload
 
 	// Machines.
 	ReasonMachineDeleting = "MachineDeleting" // the Machine API deletes the Machine
@@ -51,40 +51,40 @@ const (
 	ReasonMachineNameTooLong        = "MachineNameTooLong"
 	ReasonNetworkUnsupported        = "NetworkUnsupported"
 	ReasonArchitectureUnsupported   = "ArchitectureUnsupported"
-	ReasonWindowsUnsupported        = "WindowsVersionUnsupported"
+	ReasonWindowsVersionUnsupported = "WindowsVersionUnsupported"
 	ReasonVXLANPortUnsupported      = "VXLANPortUnsupported"
 
 	// Identity.
-	ReasonNameConflict       = "NameConflict"
-	ReasonDuplicateHost      = "DuplicateHost"
-	ReasonHostNameInvalid    = "HostNameInvalid"
-	ReasonCloudNameUnknown   = "CloudNameUnknown" // the cloud's metadata service does not tell the machine's name
-	ReasonCertificateRefused = "CertificateRequestRefused"
-	ReasonCertificateExpired = "CertificateExpired"
+	ReasonNameConflict              = "NameConflict"
+	ReasonDuplicateHost             = "DuplicateHost"
+	ReasonHostNameInvalid           = "HostNameInvalid"
+	ReasonCloudNameUnknown          = "CloudNameUnknown" // the cloud's metadata service does not tell the machine's name
+	ReasonCertificateRequestRefused = "CertificateRequestRefused"
+	ReasonCertificateExpired        = "CertificateExpired"
 
 	// The way from the host to the cluster.
 	ReasonAPIServerUnreachable = "APIServerUnreachable" // the host cannot resolve or reach the API server's internal name
 
 	// Disruption of nodes in service: why a change waits.
-	ReasonPolicyPaused       = "DisruptionsPaused"         // the WindowsDisruptionPolicy, or its entry for the pool, is paused
-	ReasonPolicyInvalid      = "DisruptionPolicyInvalid"   // the WindowsDisruptionPolicy cannot be followed
-	ReasonOutsideWindow      = "OutsideMaintenanceWindow"  // no maintenance window is open
-	ReasonBudgetSpent        = "WaitingForTurn"            // as many nodes are unavailable as may be
-	ReasonCanarySoaking      = "CanarySoaking"             // the first node has the version, and must stay Ready for some time
-	ReasonCanaryFailed       = "CanaryFailed"              // the first node has failed with the version
-	ReasonStoppedOnFailure   = "StoppedOnFailure"          // a node has failed, and stopOnFailure is set
-	ReasonLastOfMachineSet   = "LastOfMachineSet"          // the last Machine of its MachineSet that works
-	ReasonAwaitsReplacement  = "AwaitsReplacement"         // the Machine is to be replaced by a new one
-	ReasonChangeFailed       = "ChangeFailed"              // the last change failed, and the node was brought back to what it was
-	ReasonChangeFailedForNow = "ChangeFailedNotRolledBack" // the last change failed, and so did, or was impossible, the way back
-	ReasonDrainTimedOut      = "DrainTimedOut"             // pods did not leave in time; the node takes pods again
+	ReasonDisruptionsPaused         = "DisruptionsPaused"         // the WindowsDisruptionPolicy, or its entry for the pool, is paused
+	ReasonDisruptionPolicyInvalid   = "DisruptionPolicyInvalid"   // the WindowsDisruptionPolicy cannot be followed
+	ReasonOutsideMaintenanceWindow  = "OutsideMaintenanceWindow"  // no maintenance window is open
+	ReasonWaitingForTurn            = "WaitingForTurn"            // as many nodes are unavailable as may be
+	ReasonCanarySoaking             = "CanarySoaking"             // the first node has the version, and must stay Ready for some time
+	ReasonCanaryFailed              = "CanaryFailed"              // the first node has failed with the version
+	ReasonStoppedOnFailure          = "StoppedOnFailure"          // a node has failed, and stopOnFailure is set
+	ReasonLastOfMachineSet          = "LastOfMachineSet"          // the last Machine of its MachineSet that works
+	ReasonAwaitsReplacement         = "AwaitsReplacement"         // the Machine is to be replaced by a new one
+	ReasonChangeFailed              = "ChangeFailed"              // the last change failed, and the node was brought back to what it was
+	ReasonChangeFailedNotRolledBack = "ChangeFailedNotRolledBack" // the last change failed, and so did, or was impossible, the way back
+	ReasonDrainTimedOut             = "DrainTimedOut"             // pods did not leave in time; the node takes pods again
 
 	// Progress and failure.
-	ReasonRebooting         = "Rebooting"
-	ReasonStepFailed        = "StepFailed"
-	ReasonChecksFailed      = "ChecksFailed"
-	ReasonNodeNotRegistered = "NodeNotRegistered"
-	ReasonNodeNotReady      = "NodeNotReady"
-	ReasonSubnetNotAssigned = "PodSubnetNotAssigned"
-	ReasonDrainBlocked      = "DrainBlocked"
+	ReasonRebooting            = "Rebooting"
+	ReasonStepFailed           = "StepFailed"
+	ReasonChecksFailed         = "ChecksFailed"
+	ReasonNodeNotRegistered    = "NodeNotRegistered"
+	ReasonNodeNotReady         = "NodeNotReady"
+	ReasonPodSubnetNotAssigned = "PodSubnetNotAssigned"
+	ReasonDrainBlocked         = "DrainBlocked"
 )

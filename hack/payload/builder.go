@@ -122,7 +122,7 @@ func addFile(source *payload.Source, name, file string) {
 	source.Content = append(source.Content, func() (io.ReadCloser, error) { return os.Open(file) })
 }
 
-// agentPackage is the main package by which the agent is recognised.
+// agentPackage is the main package by which the agent is recognized.
 const agentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
 
 // agentSource is the agent in the payload. It is built with the operator, from the same tree, and has the operator's version.

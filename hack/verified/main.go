@@ -47,12 +47,12 @@ func run(root string, check bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	behaviours := append(hosttest.Behaviours(), hosttest.RebootBehaviours()...)
-	columns, err := readColumns(os.DirFS(filepath.Join(root, filepath.FromSlash(results))), behaviours)
+	behaviors := append(hosttest.Behaviors(), hosttest.RebootBehaviors()...)
+	columns, err := readColumns(os.DirFS(filepath.Join(root, filepath.FromSlash(results))), behaviors)
 	if err != nil {
 		return err
 	}
-	fresh, err := rewrite(old, render(behaviours, columns))
+	fresh, err := rewrite(old, render(behaviors, columns))
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func run(root string, check bool, out io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(out, "%s: %d behaviours of %d operations\n", document, len(behaviours), len(hosttest.Operations()))
+	_, err = fmt.Fprintf(out, "%s: %d behaviors of %d operations\n", document, len(behaviors), len(hosttest.Operations()))
 	return err
 }
 
@@ -77,7 +77,7 @@ type column struct {
 }
 
 // readColumns reads all reports that there are.
-func readColumns(files fs.FS, behaviours []hosttest.Behaviour) ([]column, error) {
+func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	columns := []column{
 		{environment: hosttest.Fake, title: "in memory"},
 		{environment: hosttest.Wine, title: "Wine"},
@@ -90,7 +90,7 @@ func readColumns(files fs.FS, behaviours []hosttest.Behaviour) ([]column, error)
 			continue
 		}
 		if err == nil {
-			err = checkReport(report, c.environment, behaviours)
+			err = checkReport(report, c.environment, behaviors)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", results, name, err)

@@ -15,19 +15,19 @@ const (
 )
 
 // checkReport finds what the suite of today would not write.
-func checkReport(report hosttest.Report, where hosttest.Environment, behaviours []hosttest.Behaviour) error {
+func checkReport(report hosttest.Report, where hosttest.Environment, behaviors []hosttest.Behavior) error {
 	if report.Environment != where {
 		return fmt.Errorf("its results are of %q", report.Environment)
 	}
 	known := map[string]bool{}
-	for _, b := range behaviours {
+	for _, b := range behaviors {
 		known[b.ID()] = true
 	}
 	var wrong []error
 	for _, result := range report.Results {
 		switch {
 		case !known[result.ID()]:
-			wrong = append(wrong, fmt.Errorf("the suite has no behaviour %q any more (or it is there twice): run the suite again", result.ID()))
+			wrong = append(wrong, fmt.Errorf("the suite has no behavior %q any more (or it is there twice): run the suite again", result.ID()))
 		case !slices.Contains(possible(where), result.Result):
 			wrong = append(wrong, fmt.Errorf("%q is %q, which cannot be committed", result.ID(), result.Result))
 		case strings.ContainsAny(result.Reason, "|\n"):
@@ -49,23 +49,23 @@ func rewrite(document []byte, text string) ([]byte, error) {
 }
 
 // render writes the tables.
-func render(behaviours []hosttest.Behaviour, columns []column) string {
+func render(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	b.WriteString(where(columns))
 	b.WriteString("\n### By operation\n\n| operation |" + titles(columns) + "\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
-	for _, operation := range operations(behaviours) {
+	for _, operation := range operations(behaviors) {
 		fmt.Fprintf(&b, "| `%s` |", operation)
 		for _, c := range columns {
-			fmt.Fprintf(&b, " %s |", count(operation, behaviours, c))
+			fmt.Fprintf(&b, " %s |", count(operation, behaviors, c))
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(reasons(behaviours, columns))
-	b.WriteString("\n### Every behaviour\n\n| operation | behaviour |" + titles(columns) + "\n|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
-	for _, behaviour := range behaviours {
-		fmt.Fprintf(&b, "| `%s` | %s |", behaviour.Operation, behaviour.Sentence)
+	b.WriteString(reasons(behaviors, columns))
+	b.WriteString("\n### Every behavior\n\n| operation | behavior |" + titles(columns) + "\n|---|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, behavior := range behaviors {
+		fmt.Fprintf(&b, "| `%s` | %s |", behavior.Operation, behavior.Sentence)
 		for _, c := range columns {
-			fmt.Fprintf(&b, " %s |", c.of(behaviour))
+			fmt.Fprintf(&b, " %s |", c.of(behavior))
 		}
 		b.WriteByte('\n')
 	}
@@ -93,8 +93,8 @@ func titles(columns []column) string {
 	return b.String()
 }
 
-// of is what is known of one behaviour.
-func (c column) of(b hosttest.Behaviour) hosttest.Standing {
+// of is what is known of one behavior.
+func (c column) of(b hosttest.Behavior) hosttest.Standing {
 	if !c.ran {
 		return hosttest.NotRun
 	}
@@ -102,10 +102,10 @@ func (c column) of(b hosttest.Behaviour) hosttest.Standing {
 }
 
 // operations are those of a host, each once, in its order.
-func operations(behaviours []hosttest.Behaviour) []string {
+func operations(behaviors []hosttest.Behavior) []string {
 	var known []string
 	for _, operation := range hosttest.Operations() {
-		if slices.ContainsFunc(behaviours, func(b hosttest.Behaviour) bool { return b.Operation == operation }) {
+		if slices.ContainsFunc(behaviors, func(b hosttest.Behavior) bool { return b.Operation == operation }) {
 			known = append(known, operation)
 		}
 	}
@@ -113,9 +113,9 @@ func operations(behaviours []hosttest.Behaviour) []string {
 }
 
 // count is, say, "3 proven, 1 fake only".
-func count(operation string, behaviours []hosttest.Behaviour, c column) string {
+func count(operation string, behaviors []hosttest.Behavior, c column) string {
 	counts := map[hosttest.Standing]int{}
-	for _, b := range behaviours {
+	for _, b := range behaviors {
 		if b.Operation == operation {
 			counts[c.of(b)]++
 		}
@@ -132,7 +132,7 @@ func count(operation string, behaviours []hosttest.Behaviour, c column) string {
 }
 
 // reasons lists what was not shown by the environment itself, and why.
-func reasons(behaviours []hosttest.Behaviour, columns []column) string {
+func reasons(behaviors []hosttest.Behavior, columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {
 		type cause struct {
@@ -141,8 +141,8 @@ func reasons(behaviours []hosttest.Behaviour, columns []column) string {
 		}
 		var order []cause
 		of := map[cause][]string{}
-		for _, behaviour := range behaviours {
-			result := c.report.Of(behaviour.ID())
+		for _, behavior := range behaviors {
+			result := c.report.Of(behavior.ID())
 			if !c.ran || result.Reason == "" {
 				continue
 			}
@@ -150,8 +150,8 @@ func reasons(behaviours []hosttest.Behaviour, columns []column) string {
 			if of[key] == nil {
 				order = append(order, key)
 			}
-			if !slices.Contains(of[key], "`"+behaviour.Operation+"`") {
-				of[key] = append(of[key], "`"+behaviour.Operation+"`")
+			if !slices.Contains(of[key], "`"+behavior.Operation+"`") {
+				of[key] = append(of[key], "`"+behavior.Operation+"`")
 			}
 		}
 		if len(order) == 0 {

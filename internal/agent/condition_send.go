@@ -187,9 +187,9 @@ func (m *messenger) tell(ctx context.Context, err error) {
 		nodespec.ConditionConfiguration, err)
 }
 
-// end waits for the attempt that is under way, which the service's end has cut off.
-func (m *messenger) end() {
+// end waits for the attempt that is under way, which the service's end has cut off. What it came to is found out at the next start.
+func (m *messenger) end(ctx context.Context) {
 	if m.under != nil {
-		<-m.under.ended
+		m.take(ctx, <-m.under.ended)
 	}
 }

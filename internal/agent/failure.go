@@ -32,7 +32,7 @@ func failureOf(step string, err error) *verb.Failure {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		f.Message = "the verb was interrupted; the next one goes on: " + err.Error()
 	case step == "":
-		f.Reason = verb.ReasonInternal
+		f.Reason = verb.ReasonAgentError
 	}
 	return f
 }

@@ -184,7 +184,7 @@ func TestLock(t *testing.T) {
 		r.lock("sshd.exe")
 		for _, name := range []string{"verify", "remove"} {
 			line, _ := r.run(name)
-			r.fails(line, verb.ReasonBusy, "verb apply", "process ")
+			r.fails(line, verb.ReasonAgentBusy, "verb apply", "process ")
 		}
 		if line, _ := r.run("facts"); line.Type != verb.TypeResult {
 			t.Error("facts change nothing and need not wait")

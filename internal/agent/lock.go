@@ -45,7 +45,7 @@ func (a *agent) acquire(ctx context.Context, name verb.Name, bootID string) (rel
 }
 
 func busy(other holder) error {
-	return &verb.Failure{Reason: verb.ReasonBusy, Message: fmt.Sprintf(
+	return &verb.Failure{Reason: verb.ReasonAgentBusy, Message: fmt.Sprintf(
 		"the agent's verb %s, process %d, has been at work on the host since %s; it is left to finish",
 		other.Verb, other.PID, other.Since.UTC().Format(time.RFC3339))}
 }

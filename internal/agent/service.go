@@ -30,7 +30,7 @@ func (a *agent) serve(ctx context.Context, p Process) int {
 	}
 	k.loop(ctx)
 	ctx = context.WithoutCancel(ctx)
-	k.messenger.end()
+	k.messenger.end(ctx)
 	log.printf(ctx, "the service was told to stop")
 	log.flush(ctx)
 	return 0

@@ -1,5 +1,5 @@
 // Package host describes a Windows machine as its agent sees it: small interfaces, one per part of Windows, and the values
-// they exchange. It has no behaviour of its own. internal/host/fake implements it in memory with Windows' semantics,
+// they exchange. It has no behavior of its own. internal/host/fake implements it in memory with Windows' semantics,
 // internal/host/windows on Win32.
 package host
 

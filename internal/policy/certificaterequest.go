@@ -23,7 +23,7 @@ const nodesOrganization = "system:nodes"
 func nodeUser(nodeName string) string { return "system:node:" + nodeName }
 
 // refused is the reason of every decision against a request.
-const refused = v1alpha1.ReasonCertificateRefused
+const refused = v1alpha1.ReasonCertificateRequestRefused
 
 // Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section 5.4.2.
 var (

@@ -42,7 +42,7 @@ func TestAClientCertificateIsForTheIdentityThatTheNodeWasGivenAndNothingElse(t *
 	} {
 		t.Run(name, func(t *testing.T) {
 			decision := ClientRequest(newRequest(t, nil, c.change), cloud)
-			if decision.Allowed || decision.Check != c.check || decision.Reason != v1alpha1.ReasonCertificateRefused {
+			if decision.Allowed || decision.Check != c.check || decision.Reason != v1alpha1.ReasonCertificateRequestRefused {
 				t.Errorf("%+v", decision)
 			}
 		})

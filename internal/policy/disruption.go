@@ -82,14 +82,14 @@ type DisruptionDecision struct {
 
 // ForAll reports whether a refusal holds for every other node too.
 func (d DisruptionDecision) ForAll() bool {
-	return d.Reason == v1alpha1.ReasonPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideWindow
+	return d.Reason == v1alpha1.ReasonDisruptionPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideMaintenanceWindow
 }
 
 // StandsStill reports whether a refusal ends with time, or with what an administrator does to the policy or to a node that has failed, and not
 // with what becomes of other nodes.
 func (d DisruptionDecision) StandsStill() bool {
 	switch d.Reason {
-	case v1alpha1.ReasonPolicyPaused, v1alpha1.ReasonPolicyInvalid, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
+	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
 		return true
 	}
 	return false
@@ -97,7 +97,7 @@ func (d DisruptionDecision) StandsStill() bool {
 
 // WaitsForPlace reports whether a refusal ends when another node comes back.
 func (d DisruptionDecision) WaitsForPlace() bool {
-	return d.Reason == v1alpha1.ReasonBudgetSpent || d.Reason == v1alpha1.ReasonLastOfMachineSet
+	return d.Reason == v1alpha1.ReasonWaitingForTurn || d.Reason == v1alpha1.ReasonLastOfMachineSet
 }
 
 // MayDisrupt decides whether one node may be disturbed now. A node with an entry of its own that still counts goes on, whatever the policy
@@ -110,16 +110,16 @@ func MayDisrupt(pool NodePool, request DisruptionRequest, settings DisruptionSet
 	}
 	// What waits for an administrator is told before what waits for a time, and that before what waits for other nodes.
 	decision := decide(s, "It is this node's turn.", []check[*disruptionScene]{
-		{"Instance", v1alpha1.ReasonBudgetSpent, sameInstance},
-		{"Valid", v1alpha1.ReasonPolicyInvalid, unlessExempt(policyValid)},
-		{"Paused", v1alpha1.ReasonPolicyPaused, unlessExempt(notPaused)},
+		{"Instance", v1alpha1.ReasonWaitingForTurn, sameInstance},
+		{"Valid", v1alpha1.ReasonDisruptionPolicyInvalid, unlessExempt(policyValid)},
+		{"Paused", v1alpha1.ReasonDisruptionsPaused, unlessExempt(notPaused)},
 		{"StopOnFailure", v1alpha1.ReasonStoppedOnFailure, unlessExempt(noneFailed)},
 		{"CanaryFailed", v1alpha1.ReasonCanaryFailed, unlessExempt(canaryNotFailed)},
-		{"MaintenanceWindow", v1alpha1.ReasonOutsideWindow, unlessExempt(windowOpen)},
+		{"MaintenanceWindow", v1alpha1.ReasonOutsideMaintenanceWindow, unlessExempt(windowOpen)},
 		{"CanarySoaking", v1alpha1.ReasonCanarySoaking, unlessExempt(canarySoaked)},
 		{"LastOfMachineSet", v1alpha1.ReasonLastOfMachineSet, unlessRemoved(anotherRuns)},
-		{"MaxUnavailable", v1alpha1.ReasonBudgetSpent, withinLimit},
-		{"PoolMaxUnavailable", v1alpha1.ReasonBudgetSpent, withinPoolLimit},
+		{"MaxUnavailable", v1alpha1.ReasonWaitingForTurn, withinLimit},
+		{"PoolMaxUnavailable", v1alpha1.ReasonWaitingForTurn, withinPoolLimit},
 	})
 	if decision.Allowed {
 		return DisruptionDecision{Decision: decision}

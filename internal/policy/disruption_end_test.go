@@ -31,12 +31,12 @@ func TestEndsOfDisruptions(t *testing.T) {
 		"a failed change ends when its instance remembers the failure": {change: func(c *disruptionCase) {
 			c.disturbed("h1", upgrade, time.Hour)
 			c.broken("h1", time.Hour)
-			c.failed("h1", v1alpha1.ReasonChangeFailedForNow)
+			c.failed("h1", v1alpha1.ReasonChangeFailedNotRolledBack)
 		}, ended: true, failed: true, why: "has failed: the kubelet does not come up."},
 		"a failure before the change is another one": {change: func(c *disruptionCase) {
 			c.disturbed("h1", upgrade, time.Hour)
 			c.broken("h1", time.Hour)
-			c.failed("h1", v1alpha1.ReasonChangeFailedForNow)
+			c.failed("h1", v1alpha1.ReasonChangeFailedNotRolledBack)
 			c.node("h1").Failure.Time = metav1.NewTime(noon.Add(-2 * time.Hour))
 		}, failed: true, why: "is not Ready"},
 		"a deadline of the policy counts": {change: func(c *disruptionCase) {

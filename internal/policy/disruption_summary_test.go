@@ -43,9 +43,9 @@ func TestSummaries(t *testing.T) {
 			c.node("a1").Version = versionAfter
 			c.failed("h1", v1alpha1.ReasonChangeFailed)
 		}, nodes: 9, updated: 1, failed: 1, text: "Failed: node-h1. 7 wait. The first"},
-		"a pause":                          {change: func(c *disruptionCase) { c.settings.Paused = true }, nodes: 9, stopped: v1alpha1.ReasonPolicyPaused, text: "0 of 9 nodes have version 12.1.0. WindowsDisruptionPolicy cluster is paused"},
-		"a pause with nothing to do":       {change: func(c *disruptionCase) { all(c); c.settings.Paused = true }, nodes: 9, updated: 9, stopped: v1alpha1.ReasonPolicyPaused, text: "is paused"},
-		"a policy that cannot be followed": {change: func(c *disruptionCase) { c.settings.Invalid = "spec.x: wrong" }, nodes: 9, stopped: v1alpha1.ReasonPolicyInvalid, text: "spec.x: wrong. Correct it."},
+		"a pause":                          {change: func(c *disruptionCase) { c.settings.Paused = true }, nodes: 9, stopped: v1alpha1.ReasonDisruptionsPaused, text: "0 of 9 nodes have version 12.1.0. WindowsDisruptionPolicy cluster is paused"},
+		"a pause with nothing to do":       {change: func(c *disruptionCase) { all(c); c.settings.Paused = true }, nodes: 9, updated: 9, stopped: v1alpha1.ReasonDisruptionsPaused, text: "is paused"},
+		"a policy that cannot be followed": {change: func(c *disruptionCase) { c.settings.Invalid = "spec.x: wrong" }, nodes: 9, stopped: v1alpha1.ReasonDisruptionPolicyInvalid, text: "spec.x: wrong. Correct it."},
 		"a failure that stops all": {change: func(c *disruptionCase) {
 			c.proven()
 			c.settings.StopOnFailure = true

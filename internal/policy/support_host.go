@@ -33,9 +33,9 @@ func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Clu
 	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.build(), cluster.Platform)
 	return decide(subject, allowed, []check[hostSubject]{
 		{"Architecture", v1alpha1.ReasonArchitectureUnsupported, architecture},
-		{"Edition", v1alpha1.ReasonWindowsUnsupported, serverEdition},
-		{"WindowsVersion", v1alpha1.ReasonWindowsUnsupported, windowsVersion},
-		{"WindowsUpdate", v1alpha1.ReasonWindowsUnsupported, windowsUpdate},
+		{"Edition", v1alpha1.ReasonWindowsVersionUnsupported, serverEdition},
+		{"WindowsVersion", v1alpha1.ReasonWindowsVersionUnsupported, windowsVersion},
+		{"WindowsUpdate", v1alpha1.ReasonWindowsVersionUnsupported, windowsUpdate},
 		{"VXLANPort", v1alpha1.ReasonVXLANPortUnsupported, vxlanPort},
 	})
 }

@@ -71,7 +71,7 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 			want, said := expectation{}, fmt.Sprintf("%s.%d", b.version, b.revision)
 			switch row.answers[i] {
 			case never, update:
-				want = expectation{row.answers[i], v1alpha1.ReasonWindowsUnsupported, []string{said, "platform " + row.platform}}
+				want = expectation{row.answers[i], v1alpha1.ReasonWindowsVersionUnsupported, []string{said, "platform " + row.platform}}
 			case vxlan:
 				want = expectation{vxlan, v1alpha1.ReasonVXLANPortUnsupported, []string{said, "platform " + row.platform, "9898", "Windows Server 2022"}}
 			}

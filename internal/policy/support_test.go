@@ -209,7 +209,7 @@ func TestSupportMachine(t *testing.T) {
 
 func TestSupportHost(t *testing.T) {
 	server2022 := windows("Windows Server 2022 Datacenter", "10.0.20348", 681)
-	build, edition := v1alpha1.ReasonWindowsUnsupported, func(edition, version string) host.SystemInfo {
+	build, edition := v1alpha1.ReasonWindowsVersionUnsupported, func(edition, version string) host.SystemInfo {
 		return host.SystemInfo{Product: "Windows", Edition: edition, Version: version, Revision: 1742, Architecture: "amd64"}
 	}
 	for name, c := range map[string]struct {

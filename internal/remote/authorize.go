@@ -29,13 +29,13 @@ const (
 // if the key is among them. The file is read again before success is told.
 func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
 	if publicKey == nil {
-		return errors.New("authorise a public key: there is none")
+		return errors.New("authorize a public key: there is none")
 	}
-	err := connection.operate(ctx, "an answer while the public key is authorised", func(_ context.Context, s *fileSession) error {
+	err := connection.operate(ctx, "an answer while the public key is authorized", func(_ context.Context, s *fileSession) error {
 		return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
 	})
 	return connection.verdict(ctx, err, func(err error) error {
-		return connection.transferFailed("authorise the operator's new public key for user "+user, err)
+		return connection.transferFailed("authorize the operator's new public key for user "+user, err)
 	})
 }
 

@@ -62,7 +62,7 @@ func TestConnect(t *testing.T) {
 	t.Run("a banner and lines before the identification do no harm", func(t *testing.T) {
 		key := newKey(t)
 		s := newServer(t, key)
-		s.preamble = "Authorised use only\r\n\x1b[31mSSH is watched\r\n"
+		s.preamble = "Authorized use only\r\n\x1b[31mSSH is watched\r\n"
 		s.config.BannerCallback = func(ssh.ConnMetadata) string { return strings.Repeat("Welcome\x07\r\n", 1000) }
 		s.connect(&remote.Dialer{}, key)
 	})
@@ -124,7 +124,7 @@ func TestHostsWithoutConnection(t *testing.T) {
 			return nil, ctx.Err()
 		}}
 		_, err := d.Connect(ctx, remote.Target{Address: "10.0.0.1", Key: newKey(t)})
-		expectCancelled(t, err)
+		expectCanceled(t, err)
 	})
 	t.Run("there is no key", func(t *testing.T) {
 		_, err := (&remote.Dialer{}).Connect(t.Context(), remote.Target{Address: "10.0.0.1"})
@@ -241,13 +241,13 @@ func TestServersThatHangInTheHandshake(t *testing.T) {
 		})
 		<-s.hung
 		cancel()
-		expectCancelled(t, wait())
+		expectCanceled(t, wait())
 	})
 }
 
 //
 func TestLoginsThatAreRefused(t *testing.T) {
-	t.Run("a key that is not authorised", func(t *testing.T) {
+	t.Run("a key that is not authorized", func(t *testing.T) {
 		s := newServer(t, newKey(t))
 		other := newKey(t)
 		_, err := (&remote.Dialer{}).Connect(t.Context(), s.target(other))

@@ -104,7 +104,7 @@ func (c *Connection) awaitEnd() {
 func (c *Connection) lost(err error) *Error {
 	message := "the SSH connection was lost"
 	if err != nil && !errors.Is(err, io.EOF) {
-		message += fmt.Sprintf(" (%s)", sanitise(causeOf(err)))
+		message += fmt.Sprintf(" (%s)", sanitize(causeOf(err)))
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: c.target.Address, Message: message, Err: err,
 		Next: "it is tried again; check that the host runs and its network is stable"}
@@ -175,7 +175,7 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 			soft()
 		}
 		// The work is told to end and gets a moment for it, whatever ctx says.
-		end := newWatch(c.clock, "the cancelled work to end", c.limits.End)
+		end := newWatch(c.clock, "the canceled work to end", c.limits.End)
 		if end.until(context.WithoutCancel(ctx), done) == nil {
 			return err
 		}

@@ -34,7 +34,7 @@ const (
 )
 
 // Error is what went wrong with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
-// (verb.Reason). A cancelled context is no Error.
+// (verb.Reason). A canceled context is no Error.
 type Error struct {
 	Reason Reason
 	// Host is the address as the user wrote it.

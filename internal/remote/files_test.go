@@ -267,7 +267,7 @@ func TestUploadsThatFail(t *testing.T) {
 		s := newServer(t, key)
 		s.disk.writes = cancel
 		c := s.connect(&remote.Dialer{Limits: remote.Limits{End: 10 * time.Minute}}, key) // else a busy machine may lose the connection
-		expectCancelled(t, upload(ctx, c))
+		expectCanceled(t, upload(ctx, c))
 		s.disk.mu.Lock()
 		s.disk.writes = nil
 		s.disk.mu.Unlock()
@@ -318,7 +318,7 @@ func TestFileWorkOnAHostThatHangs(t *testing.T) {
 		<-s.hung
 		cancel()
 		clock.pass(endLimit)
-		expectCancelled(t, wait())
+		expectCanceled(t, wait())
 	})
 }
 

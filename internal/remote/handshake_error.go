@@ -37,7 +37,7 @@ func (h *handshake) failure(err error) error {
 		return authenticationFailed(h.target, h.offered, err)
 	}
 	return &Error{Reason: ReasonNotSSH, Host: h.target.Address, Err: err,
-		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitise(err.Error())),
+		Message: fmt.Sprintf("the server on port %d breaks the SSH protocol (%s)", h.target.Port, sanitize(err.Error())),
 		Next:    "check which program listens on that port of the host"}
 }
 
@@ -112,7 +112,7 @@ func authenticationFailed(target Target, offered bool, err error) error {
 func noCommonAlgorithm(target Target, negotiation *ssh.AlgorithmNegotiationError) error {
 	return &Error{Reason: ReasonNoCommonAlgorithm, Host: target.Address, Err: negotiation,
 		Message: fmt.Sprintf("the SSH server offers no %s that is safe, only %s", negotiation.What,
-			sanitise(strings.Join(negotiation.RequestedAlgorithms, ", "))),
+			sanitize(strings.Join(negotiation.RequestedAlgorithms, ", "))),
 		Next: "update OpenSSH on the host, or allow its algorithms in C:\\ProgramData\\ssh\\sshd_config" + allowHint(negotiation.RequestedAlgorithms)}
 }
 

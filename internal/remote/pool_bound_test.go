@@ -138,7 +138,7 @@ func TestThePoolHasABound(t *testing.T) {
 			return err
 		})
 		cancel()
-		expectCancelled(t, gone())
+		expectCanceled(t, gone())
 		pool.Release(held[0])
 		if err := waits(); err != nil {
 			t.Error(err)

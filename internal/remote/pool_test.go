@@ -56,7 +56,7 @@ func TestPool(t *testing.T) {
 		hostKey := first.HostKey()
 		target.HostKey = &hostKey
 		if get(t, pool, target) != first {
-			t.Error("it was dialled again")
+			t.Error("it was dialed again")
 		}
 	})
 	for name, change := range map[string]func(t *testing.T, target *remote.Target){
@@ -82,7 +82,7 @@ func TestPool(t *testing.T) {
 			pool.Release(first)
 		})
 	}
-	t.Run("a lost connection is dialled again", func(t *testing.T) {
+	t.Run("a lost connection is dialed again", func(t *testing.T) {
 		s, pool, _, key := prepare(t)
 		first := get(t, pool, s.target(key))
 		s.cut()
@@ -150,7 +150,7 @@ func TestPool(t *testing.T) {
 		})
 		get(t, pool, s.target(key))
 		cancel()
-		expectCancelled(t, first())
-		expectCancelled(t, second())
+		expectCanceled(t, first())
+		expectCanceled(t, second())
 	})
 }

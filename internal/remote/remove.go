@@ -16,7 +16,7 @@ import (
 func (e *LeftBehindError) Error() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(e.Files)) {
-		parts = append(parts, fmt.Sprintf("%s (%s)", name, sanitise(e.Files[name].Error())))
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, sanitize(e.Files[name].Error())))
 	}
 	return "left behind: " + strings.Join(parts, ", ")
 }
@@ -45,7 +45,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 		return nil
 	}
 	left := &LeftBehindError{Files: r.left}
-	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitise(left.Error()),
+	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitize(left.Error()),
 		Next: "it is tried again; a file in use goes when its program has ended"}
 }
 

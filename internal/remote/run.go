@@ -122,9 +122,9 @@ func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error)
 	if x.last.Type == verb.TypeFailure {
 		failure := x.last.Failure
 		if failure == nil {
-			failure = &verb.Failure{Reason: verb.ReasonInternal, Message: "the agent failed without saying why"}
+			failure = &verb.Failure{Reason: verb.ReasonAgentError, Message: "the agent failed without saying why"}
 		}
-		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitise(failure.Error()), Err: failure}
+		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitize(failure.Error()), Err: failure}
 	}
 	return x.last, nil
 }

@@ -359,7 +359,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		clock.await(silenceLimit) // the agent's first line was read
 		<-s.hung
 		cancel()
-		expectCancelled(t, wait())
+		expectCanceled(t, wait())
 		if _, err := c.Exists(t.Context(), `C:\k`); err != nil {
 			t.Errorf("the connection is of no use any more: %v", err)
 		}
@@ -383,7 +383,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		<-s.hung
 		cancel()
 		clock.pass(endLimit)
-		expectCancelled(t, wait())
+		expectCanceled(t, wait())
 		<-c.Done()
 	})
 	t.Run("until the operator stops, while no program starts", func(t *testing.T) {
@@ -392,7 +392,7 @@ func TestVerbsOnAHostThatHangs(t *testing.T) {
 		wait := start(ctx, c)
 		<-s.hung
 		cancel()
-		expectCancelled(t, wait())
+		expectCanceled(t, wait())
 		if _, err := c.Exists(t.Context(), `C:\k`); err != nil {
 			t.Errorf("the connection is of no use any more: %v", err)
 		}

@@ -71,7 +71,7 @@ func newServer(t testing.TB, login sshkey.Key) *server {
 		authenticated: login.Signer().PublicKey()}
 	s.config = &ssh.ServerConfig{PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if meta.User() != "Administrator" || string(key.Marshal()) != string(s.authenticated.Marshal()) {
-			return nil, errors.New("not authorised")
+			return nil, errors.New("not authorized")
 		}
 		return &ssh.Permissions{}, nil
 	}}
@@ -424,9 +424,9 @@ func expectTimeout(t *testing.T, err error, reason remote.Reason, waiting string
 	}
 }
 
-func expectCancelled(t *testing.T, err error) {
+func expectCanceled(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, context.Canceled) || remote.ReasonOf(err) != "" {
-		t.Errorf("error %v, want only that the context was cancelled", err)
+		t.Errorf("error %v, want only that the context was canceled", err)
 	}
 }

@@ -53,7 +53,7 @@ func (c *Connection) start(ctx context.Context, s *session, request func() error
 // refused is the error for a session that the SSH server does not give.
 func (c *Connection) refused(err error) error {
 	e := &Error{Reason: ReasonSessionRefused, Host: c.target.Address, Err: err,
-		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitise(err.Error())),
+		Message: fmt.Sprintf("the SSH server does not start a session (%s)", sanitize(err.Error())),
 		Next:    "see the log of the service sshd on the host, and the settings MaxSessions, ForceCommand and DefaultShell"}
 	if timeout := (*TimeoutError)(nil); errors.As(err, &timeout) {
 		e.Reason = ReasonConnectionTimedOut

@@ -107,7 +107,7 @@ func (c *Connection) ask(ctx context.Context) (string, error) {
 
 // shellUnsupported says how to set a shell that works.
 func (c *Connection) shellUnsupported(answer string) error {
-	said := sanitise(answer)
+	said := sanitize(answer)
 	if said == "" {
 		said = "nothing"
 	}

@@ -35,7 +35,7 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	var lines []string
 	for line := range strings.Lines(string(t.data)) {
-		if line = sanitise(line); line != "" {
+		if line = sanitize(line); line != "" {
 			lines = append(lines, line)
 		}
 	}
@@ -45,7 +45,7 @@ func (t *tail) String() string {
 // messageLimit bounds one quoted text in a message, in bytes.
 const messageLimit = 500
 
-// sanitise makes foreign text fit for a log or a status: printable, and bounded.
-func sanitise(foreign string) string {
+// sanitize makes foreign text fit for a log or a status: printable, and bounded.
+func sanitize(foreign string) string {
 	return text.Shortened(text.Printable(foreign), messageLimit)
 }

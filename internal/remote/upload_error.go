@@ -29,7 +29,7 @@ func (u *upload) explain(ctx context.Context, windows string, err error) error {
 // sftpNoSpace is SSH_FX_NO_SPACE_ON_FILESYSTEM of later SFTP drafts.
 const sftpNoSpace = 14
 
-// isDiskFull recognises the servers that say so.
+// isDiskFull recognizes the servers that say so.
 func isDiskFull(err error) bool {
 	var status *sftp.StatusError
 	if !errors.As(err, &status) {
@@ -39,7 +39,7 @@ func isDiskFull(err error) bool {
 	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") || strings.Contains(text, "no space left")
 }
 
-// isUnexplained recognises SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.
+// isUnexplained recognizes SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.
 func isUnexplained(err error) bool {
 	var status *sftp.StatusError
 	return errors.As(err, &status) && status.FxCode() == sftp.ErrSSHFxFailure
@@ -67,7 +67,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 // transferFailed is the error for file work that failed on a connection that works.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
-		Message: fmt.Sprintf("could not %s (%s)", action, sanitise(err.Error())), Next: "it is tried again"}
+		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "it is tried again"}
 	var own *Error
 	var timeout *TimeoutError
 	switch {

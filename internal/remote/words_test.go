@@ -104,7 +104,7 @@ func TestShells(t *testing.T) {
 	}
 }
 
-func TestSanitise(t *testing.T) {
+func TestSanitize(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain":                        "plain",
 		"  two\r\nlines\t":             "two  lines",
@@ -114,7 +114,7 @@ func TestSanitise(t *testing.T) {
 		strings.Repeat("é", 400):       strings.Repeat("é", 248) + "…",
 		"a" + strings.Repeat("é", 400): "a" + strings.Repeat("é", 248) + "…",
 	} {
-		if got := sanitise(text); got != want {
+		if got := sanitize(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}

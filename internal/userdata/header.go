@@ -94,7 +94,7 @@ func (h *header) next(beginning string) (string, error) {
 	return value, nil
 }
 
-// checkKey accepts one public key as it is marshalled: no options, no comment.
+// checkKey accepts one public key as it is marshaled: no options, no comment.
 func checkKey(line string) error {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {

@@ -111,14 +111,14 @@ type Reason string
 
 // Reasons.
 const (
-	ReasonBusy           Reason = "AgentBusy"      // another verb runs on the host
+	ReasonAgentBusy      Reason = "AgentBusy"      // another verb runs on the host
 	ReasonInvalidInput   Reason = "InvalidInput"   // flags or input file are wrong
 	ReasonStepFailed     Reason = "StepFailed"     // a step of the plan failed
 	ReasonDiskFull       Reason = "DiskFull"       // the system volume is full
 	ReasonServiceFailed  Reason = "ServiceFailed"  // a service does not start
 	ReasonPayloadDamaged Reason = "PayloadDamaged" // a transferred file is not what it should be
 	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host has not the NodeSpec that the verb goes on with or back to: send it whole
-	ReasonInternal       Reason = "AgentError"     // a fault of the agent
+	ReasonAgentError     Reason = "AgentError"     // a fault of the agent
 )
 
 // Failure is why a verb ended early.

@@ -67,7 +67,7 @@ func TestNoiseIsNoLine(t *testing.T) {
 }
 
 func TestFailureIsAnError(t *testing.T) {
-	var err error = &verb.Failure{Reason: verb.ReasonBusy, Message: "busy"}
+	var err error = &verb.Failure{Reason: verb.ReasonAgentBusy, Message: "busy"}
 	var failure *verb.Failure
 	if err.Error() != "busy" || !errors.As(err, &failure) {
 		t.Error(err)

@@ -91,7 +91,7 @@ func TestProcess(t *testing.T) {
 		}
 	})
 
-	t.Run("a start that is cancelled leaves no process", func(t *testing.T) {
+	t.Run("a start that is canceled leaves no process", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := cluster.Start(ctx, cluster.Options{}); err == nil {

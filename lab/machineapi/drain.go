@@ -18,7 +18,7 @@ import (
 const (
 	// unreachableWait is how long after its deadline a terminating pod on an unreachable Node is waited for.
 	unreachableWait = 5 * time.Minute
-	// unreachableGraceSeconds is a pod's grace on an unreachable Node, where nobody would honour its own.
+	// unreachableGraceSeconds is a pod's grace on an unreachable Node, where nobody would honor its own.
 	unreachableGraceSeconds = 1
 )
 

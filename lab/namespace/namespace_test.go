@@ -128,7 +128,7 @@ func TestInside(t *testing.T) {
 	})
 	t.Run("an address that was not asked for is refused at once", func(t *testing.T) {
 		if conn, err := net.DialTimeout("tcp", "10.9.0.7:22", 5*time.Second); !errors.Is(err, syscall.ENETUNREACH) {
-			t.Errorf("dialled %v, %v", conn, err)
+			t.Errorf("dialed %v, %v", conn, err)
 		}
 	})
 	t.Run("a name that is not known does not exist", func(t *testing.T) {

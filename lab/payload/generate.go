@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// AgentPackage is the main package by which the real agent is recognised in an executable's build information.
+// AgentPackage is the main package by which the real agent is recognized in an executable's build information.
 const AgentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
 
 // windowBytes is small, so that fifty hosts of one process can unpack at once.

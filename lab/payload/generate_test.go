@@ -13,7 +13,7 @@ import (
 
 func TestExecutable(t *testing.T) {
 	e := Executable{Component: "kubelet", File: "kubelet.exe", Version: "v1.36.3", Size: 1 << 20}
-	t.Run("a stand-in is recognised", func(t *testing.T) {
+	t.Run("a stand-in is recognized", func(t *testing.T) {
 		got, err := ReadExecutable(e.Content())
 		if err != nil || got != e {
 			t.Errorf("got %+v, error %v", got, err)
@@ -29,7 +29,7 @@ func TestExecutable(t *testing.T) {
 	t.Run("a part of one is not", func(t *testing.T) {
 		for _, n := range []int{0, 2, 10, 25, 1000, 1<<20 - 1} {
 			if _, err := ReadExecutable(e.Content()[:n]); err == nil {
-				t.Errorf("%d bytes were recognised", n)
+				t.Errorf("%d bytes were recognized", n)
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 func TestProgram(t *testing.T) {
 	program := bytes.Repeat([]byte("MZ program "), 1000)
 	for name, size := range map[string]int{"with filler": 1 << 20, "without room for filler": 100, "with little room": len(program) + 300} {
-		t.Run("a program "+name+" is recognised and begins as it was", func(t *testing.T) {
+		t.Run("a program "+name+" is recognized and begins as it was", func(t *testing.T) {
 			e := Executable{Component: "kubelet", File: "kubelet.exe", Version: "v1.36.3", Size: size}
 			content, err := e.Program(program)
 			if err != nil {
@@ -34,7 +34,7 @@ func TestProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := ReadProgram(path); err == nil {
-			t.Error("it was recognised")
+			t.Error("it was recognized")
 		}
 	})
 }

@@ -63,7 +63,7 @@ var faultKinds = []faultKind{
 	{SlowLink, "the line has a round trip of Latency and takes BytesPerSecond",
 		Parameters{Latency: 2 * time.Second, BytesPerSecond: 64 << 10}, (*Host).injectSlowLink},
 	{ChangedHostKey, "the host shows another host key than before", Parameters{}, (*Host).injectHostKey},
-	{RejectKey, "the operator's key is not authorised", Parameters{}, (*Host).injectCut},
+	{RejectKey, "the operator's key is not authorized", Parameters{}, (*Host).injectCut},
 	{DiskFull, "only Bytes bytes are free on C:", Parameters{Bytes: 64 << 10}, (*Host).injectDiskFull},
 	{ServiceFailsToStart, "the service Service ends with ExitCode whenever it is started",
 		Parameters{Service: "containerd", ExitCode: 1}, (*Host).injectServiceFailure},

@@ -33,7 +33,7 @@ func TestLogin(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a key that is not authorised is refused", func(t *testing.T) {
+	t.Run("a key that is not authorized is refused", func(t *testing.T) {
 		l := newLab(t)
 		if _, err := l.dialAs("Administrator", stranger); err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
 			t.Fatalf("got %v", err)

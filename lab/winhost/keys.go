@@ -19,7 +19,7 @@ const (
 	hostKeyPath                    = `C:\ProgramData\ssh\ssh_host_ed25519_key`
 	administratorsAuthorizedKeys   = `C:\ProgramData\ssh\administrators_authorized_keys`
 	administrator                  = "Administrator"
-	errNoAccount, errNotAuthorized = loginError("the host has no such user"), loginError("the key is not authorised for this user")
+	errNoAccount, errNotAuthorized = loginError("the host has no such user"), loginError("the key is not authorized for this user")
 )
 
 type loginError string
@@ -58,11 +58,11 @@ func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
 func (h *Host) AuthorizeKey(user string, key ssh.PublicKey) error {
 	path, ok := h.keyFile(user)
 	if !ok {
-		return fmt.Errorf("authorise an SSH key of %s on %s: %w", user, h.machine.Name(), errNoAccount)
+		return fmt.Errorf("authorize an SSH key of %s on %s: %w", user, h.machine.Name(), errNoAccount)
 	}
 	data, err := h.machine.Drive().ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("authorise an SSH key of %s on %s: %w", user, h.machine.Name(), err)
+		return fmt.Errorf("authorize an SSH key of %s on %s: %w", user, h.machine.Name(), err)
 	}
 	if lists(data, key) {
 		return nil

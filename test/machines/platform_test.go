@@ -101,10 +101,10 @@ func takes(t *testing.T, l lab, platform string, accepted ...build) {
 		l.inTime(func(ctx context.Context) error {
 			return l.WaitForInstance(ctx, l.Host(b.name), "to be refused", func(i *v1alpha1.WindowsInstance) bool {
 				found = i
-				return summary(v1alpha1.ReasonWindowsUnsupported)(i)
+				return summary(v1alpha1.ReasonWindowsVersionUnsupported)(i)
 			})
 		})
-		l.saysWhy(found, v1alpha1.ReasonWindowsUnsupported, b.String(), "platform "+platform)
+		l.saysWhy(found, v1alpha1.ReasonWindowsVersionUnsupported, b.String(), "platform "+platform)
 		if diff := cmp.Diff(before[b], withoutAgent(l.Host(b.name).Machine().Snapshot())); diff != "" {
 			t.Errorf("host %s was refused, and is not as it was (-before +after):\n%s", b.name, diff)
 		}

@@ -84,7 +84,7 @@ func TestWhatVSphereDoesNotSupportIsSaidEarly(t *testing.T) {
 		l := lab{t, l.Rig}
 		l.machineSet("win2019", 1, rig.MachineSetOptions{Image: "windows-server-2019-template"})
 		name := l.only("win2019")
-		l.refused(name, v1alpha1.ReasonWindowsUnsupported, "17763", "VSphere")
+		l.refused(name, v1alpha1.ReasonWindowsVersionUnsupported, "17763", "VSphere")
 		l.untouched(name, 2)
 	})
 	//

@@ -21,14 +21,14 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// dialled are the hosts that an operator has connected to.
-type dialled struct {
+// dialed are the hosts that an operator has connected to.
+type dialed struct {
 	mu    sync.Mutex
 	hosts map[string]int
 }
 
 // watch has an operator's connections to hosts counted.
-func (d *dialled) watch(c *operator.Config) {
+func (d *dialed) watch(c *operator.Config) {
 	dial := c.Dial
 	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
@@ -42,7 +42,7 @@ func (d *dialled) watch(c *operator.Config) {
 	}
 }
 
-func (d *dialled) names() []string {
+func (d *dialed) names() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Sorted(maps.Keys(d.hosts))
@@ -73,7 +73,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 	l := installed(t, rig.Options{Hosts: []rig.HostOptions{{Name: "good"}, {Name: "listed-strangely"}}})
 	author := l.author()
 	good, strange := l.Host("good"), l.Host("listed-strangely")
-	seen := &dialled{hosts: map[string]int{}}
+	seen := &dialed{hosts: map[string]int{}}
 	l.operate(seen.watch)
 
 	entries := maps.Clone(hostile)

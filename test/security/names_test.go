@@ -68,7 +68,7 @@ func TestANameThatALinuxNodeHasTakenSinceIsNotSignedFor(t *testing.T) {
 	honest := l.Lie(l.Host("linux-worker"), replaceRequest(subject{user: "nobody"}.request(t)))
 	l.operate()
 	l.list()
-	l.says("linux-worker", v1alpha1.ReasonCertificateRefused)
+	l.says("linux-worker", v1alpha1.ReasonCertificateRequestRefused)
 	if ref := l.instance("linux-worker").Status.NodeRef; ref == nil || !ref.Confirmed {
 		t.Fatalf("the name is not granted: %+v", ref)
 	}
@@ -136,7 +136,7 @@ func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.
 	l.list()
 	l.ready("honest")
 	for name, s := range cases {
-		condition := l.says(name, v1alpha1.ReasonCertificateRefused)
+		condition := l.says(name, v1alpha1.ReasonCertificateRequestRefused)
 		if condition.Type != v1alpha1.ConditionJoined || condition.Message == "" {
 			t.Errorf("of the request for %s it says %s: %s", s.user, condition.Type, condition.Message)
 		}

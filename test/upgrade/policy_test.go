@@ -23,7 +23,7 @@ func TestThePolicyIsFollowed(t *testing.T) {
 		w := l.watch(nil)
 		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) { p.Paused = true })
 		o = l.raise(o, patch)
-		l.waits(v1alpha1.ReasonPolicyPaused)
+		l.waits(v1alpha1.ReasonDisruptionsPaused)
 		w.kept(0, 0)
 		l.still()
 	})
@@ -33,7 +33,7 @@ func TestThePolicyIsFollowed(t *testing.T) {
 		l.policy(func(p *v1alpha1.WindowsDisruptionPolicySpec) {
 			p.Paused, p.MaintenanceWindows = false, []v1alpha1.MaintenanceWindow{window(time.Now().Add(-2 * time.Hour))}
 		})
-		l.waits(v1alpha1.ReasonOutsideWindow)
+		l.waits(v1alpha1.ReasonOutsideMaintenanceWindow)
 		w.kept(0, 0)
 		l.still()
 	})
@@ -62,7 +62,7 @@ func TestThePolicyIsFollowed(t *testing.T) {
 			p.CanarySoak, p.MaintenanceWindows = nil, []v1alpha1.MaintenanceWindow{{Schedule: "at night", Duration: metav1.Duration{Duration: time.Hour}}}
 		})
 		o = l.raise(o, patch2)
-		l.waits(v1alpha1.ReasonPolicyInvalid)
+		l.waits(v1alpha1.ReasonDisruptionPolicyInvalid)
 		l.policyBecomes("to be invalid", func(p *v1alpha1.WindowsDisruptionPolicy) bool {
 			for _, c := range p.Status.Conditions {
 				if c.Type == v1alpha1.ConditionValid {

@@ -101,11 +101,6 @@ func (f *fixture) configOf(user string, groups ...string) *rest.Config {
 	return config
 }
 
-// key is that of an object in the operator's namespace.
-func (f *fixture) key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: f.namespace, Name: name}
-}
-
 // create makes objects as the administrator, and deletes them after the test.
 func (f *fixture) create(objects ...client.Object) {
 	f.Helper()

@@ -90,9 +90,9 @@ func operator(namespace string) Guard {
 has(object.metadata.name) && object.metadata.name == %q && object.metadata.namespace in [%q, %q]`,
 				userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace)),
 		refuses("The operator may change and delete Windows nodes only: the Node has no label "+corev1.LabelOSStable+"=windows.",
-			`request.resource.resource != "nodes" || `+labelled("oldObject", corev1.LabelOSStable, "windows")),
+			`request.resource.resource != "nodes" || `+labeled("oldObject", corev1.LabelOSStable, "windows")),
 		refuses("The operator may delete Windows Machines only: the Machine has no label "+v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
-			`request.resource.resource != "machines" || `+labelled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)),
+			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)),
 		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
 		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
 			// dyn: else the types of all these kinds are checked, and most have no such fields.
@@ -104,8 +104,8 @@ dyn(oldObject).spec.username.startsWith("system:node:") && dyn(oldObject).spec.s
 	)
 }
 
-// labelled is true where an object has a label: object is as the request makes it, oldObject as it was before.
-func labelled(object, label, value string) string {
+// labeled is true where an object has a label: object is as the request makes it, oldObject as it was before.
+func labeled(object, label, value string) string {
 	return fmt.Sprintf(`has(%[1]s.metadata.labels) && %[2]q in %[1]s.metadata.labels && %[1]s.metadata.labels[%[2]q] == %[3]q`, object, label, value)
 }
 
@@ -127,7 +127,7 @@ name in variables.before && variables.before[name] == variables.after[name])`, p
 			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
 		refuses("A Windows node stays one: "+who+" may not change or take away its label "+corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
-				labelled("oldObject", corev1.LabelOSStable, "windows"), labelled("object", corev1.LabelOSStable, "windows"))),
+				labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"))),
 	}
 }
 

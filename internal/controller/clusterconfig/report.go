@@ -34,7 +34,7 @@ type standing struct {
 // judge takes what Source keeps.
 func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	if err != nil {
-		return standing{reason: v1alpha1.ReasonClusterNotRead, message: "The cluster's configuration cannot be used: " + err.Error()}
+		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid, message: "The cluster's configuration cannot be used: " + err.Error()}
 	}
 	decision := r.line.SupportCluster(facts)
 	if decision.Allowed {

@@ -33,7 +33,7 @@ func TestWhatWasLetThroughForOneReasonIsNotDoneForAnother(t *testing.T) {
 		w.report(host.Name, true, "v1.35.1")
 		second := w.start("second", false)
 		for _, p := range []*process{first, second} {
-			if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed || decision.Reason != v1alpha1.ReasonPolicyPaused {
+			if decision := p.acquire(host, v1alpha1.CauseUpgrade); decision.Allowed || decision.Reason != v1alpha1.ReasonDisruptionsPaused {
 				t.Errorf("the upgrade: %+v", decision)
 			}
 		}
@@ -203,7 +203,7 @@ func TestAPolicyWithManyFaultsDoesNotHoldUpARepair(t *testing.T) {
 		t.Errorf("%+v", decision)
 	}
 	p.reconcile()
-	if valid := w.condition(v1alpha1.ConditionValid); valid.Reason != v1alpha1.ReasonPolicyInvalid || !strings.Contains(valid.Message, "97 more") {
+	if valid := w.condition(v1alpha1.ConditionValid); valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid || !strings.Contains(valid.Message, "97 more") {
 		t.Errorf("%+v", valid)
 	}
 }

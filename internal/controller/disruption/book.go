@@ -175,7 +175,7 @@ func (b *book) summarize() {
 
 	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "The policy can be followed."}
 	if b.settings.Invalid != "" {
-		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonPolicyInvalid
+		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonDisruptionPolicyInvalid
 		valid.Message = "Until it is mended, no node is disturbed but to repair it or to take its host out: " + b.settings.Invalid
 	}
 	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, Message: summary.Text}

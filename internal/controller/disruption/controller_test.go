@@ -147,14 +147,14 @@ func TestThePolicyIsKept(t *testing.T) {
 		host := w.host("byoh-1", before)
 		p := w.start("one", false)
 		p.reconcile()
-		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionFalse || valid.Reason != v1alpha1.ReasonPolicyInvalid || !strings.Contains(valid.Message, "every other day") {
+		if valid := w.condition(v1alpha1.ConditionValid); valid.Status != metav1.ConditionFalse || valid.Reason != v1alpha1.ReasonDisruptionPolicyInvalid || !strings.Contains(valid.Message, "every other day") {
 			t.Errorf("%+v", valid)
 		}
 		if stopped := w.condition(v1alpha1.ConditionStopped); stopped.Status != metav1.ConditionTrue || metric(t, "wmco_upgrade_stopped") != 1 {
 			t.Errorf("%+v", stopped)
 		}
 		for _, cause := range []v1alpha1.DisruptionCause{v1alpha1.CauseUpgrade, v1alpha1.CauseConfiguration, v1alpha1.CauseReboot, v1alpha1.CauseKeyChange} {
-			if decision := p.acquire(host, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonPolicyInvalid {
+			if decision := p.acquire(host, cause); decision.Allowed || decision.Reason != v1alpha1.ReasonDisruptionPolicyInvalid {
 				t.Errorf("%s: %+v", cause, decision)
 			}
 		}
@@ -168,7 +168,7 @@ func TestThePolicyIsKept(t *testing.T) {
 			t.Errorf("%+v, %v", settings, err)
 		}
 		p.reconcile()
-		if found := p.events(v1alpha1.ReasonPolicyInvalid); len(found) != 1 {
+		if found := p.events(v1alpha1.ReasonDisruptionPolicyInvalid); len(found) != 1 {
 			t.Errorf("events %q", found)
 		}
 		w.administer(func(s *v1alpha1.WindowsDisruptionPolicySpec) { s.MaintenanceWindows = nil })

@@ -47,7 +47,7 @@ func disruptionFailed(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.Wi
 }
 
 func policyInvalid(p *v1alpha1.WindowsDisruptionPolicy, why string) disruptionEvent {
-	return disruptionEvent{p, nil, corev1.EventTypeWarning, v1alpha1.ReasonPolicyInvalid, "ReadPolicy", why}
+	return disruptionEvent{p, nil, corev1.EventTypeWarning, v1alpha1.ReasonDisruptionPolicyInvalid, "ReadPolicy", why}
 }
 
 func disruptionsStopped(p *v1alpha1.WindowsDisruptionPolicy, why string) disruptionEvent {

@@ -124,7 +124,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("the second does not know of it: %v", err)
 		}
 		second.release(host) // it is not the second's
-		if decision := second.acquire(other, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != v1alpha1.ReasonBudgetSpent {
+		if decision := second.acquire(other, v1alpha1.CauseConfiguration); decision.Allowed || decision.Reason != v1alpha1.ReasonWaitingForTurn {
 			t.Errorf("%+v", decision)
 		}
 		if decision := second.acquire(host, v1alpha1.CauseRepair); !decision.Allowed {

@@ -160,7 +160,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })
 	metadata["AWS"] = "ip-10-0-128-7.corp.example"
-	gate.shut(v1alpha1.ReasonBudgetSpent)
+	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	x.facts.Proxy = nodespec.Proxy{HTTP: "http://proxy.example.com:3128", NoProxy: ".cluster.local"}
 	named := func(instance *v1alpha1.WindowsInstance) {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 		}
 	}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
 	named(instance)
 	if len(gate.asked) == 0 || len(h.environmentOf("containerd")) > 0 {
 		t.Fatalf("asked %v, %d variables", gate.asked, len(h.environmentOf("containerd")))

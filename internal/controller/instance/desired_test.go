@@ -72,7 +72,7 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 					t.Errorf("the status says %q, want once %q", o.message, want)
 				}
 			}
-			if o.reason != v1alpha1.ReasonPayloadMissing || o.condition != v1alpha1.ConditionInstalled {
+			if o.reason != v1alpha1.ReasonPayloadUnavailable || o.condition != v1alpha1.ConditionInstalled {
 				t.Errorf("%s is False for %s", o.condition, o.reason)
 			}
 		})
@@ -85,7 +85,7 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 		if explainMissing(nil, loaded(t, false, hybridOverlay)) != nil {
 			t.Error("a fault where none was")
 		}
-		if o := specObstacle(other); o.reason != v1alpha1.ReasonClusterNotRead {
+		if o := specObstacle(other); o.reason != v1alpha1.ReasonClusterConfigurationInvalid {
 			t.Errorf("reason %s", o.reason)
 		}
 	})

@@ -32,7 +32,7 @@ const (
 	goneAfterSeconds = 60
 )
 
-// drainNode makes a node unschedulable and evicts its pods with their own grace periods, honouring their budgets. DaemonSet pods stay,
+// drainNode makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet pods stay,
 // emptyDir volumes are given up. When the pods do not leave in time, the node takes pods again and gives up its turn: it is tried again
 // later. A node that is on its way out of the cluster stays unschedulable.
 func (s *scope) drainNode(ctx context.Context, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle {

@@ -127,8 +127,8 @@ func hostStays(instance, other *v1alpha1.WindowsInstance) instanceEvent {
 		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
 }
 
-func keyAuthorised(instance *v1alpha1.WindowsInstance, fingerprint string) instanceEvent {
-	return instanceEvent{instance, nil, corev1.EventTypeNormal, "KeyAuthorised", "Connect",
+func keyAuthorized(instance *v1alpha1.WindowsInstance, fingerprint string) instanceEvent {
+	return instanceEvent{instance, nil, corev1.EventTypeNormal, "KeyAuthorized", "Connect",
 		"The host refused the present key and accepted the one before: the present one, " + fingerprint + ", was added to those that the host accepts."}
 }
 

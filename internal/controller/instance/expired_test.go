@@ -84,9 +84,9 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 	x.clock.Step(2 * month)
 	x.letTimePass()
 	x.reports(corev1.ConditionUnknown)
-	gate.shut(v1alpha1.ReasonBudgetSpent)
-	instance := x.until("its turn", summarized(v1alpha1.ReasonBudgetSpent))
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	gate.shut(v1alpha1.ReasonWaitingForTurn)
+	instance := x.until("its turn", summarized(v1alpha1.ReasonWaitingForTurn))
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
 	if len(gate.asked) == 0 || gate.asked[0].Cause != v1alpha1.CauseRepair || process == 0 || h.process(nodespec.ServiceKubelet) != process {
 		t.Errorf("asked were %v; the kubelet's process was %d and is %d", gate.asked, process, h.process(nodespec.ServiceKubelet))
 	}
@@ -115,7 +115,7 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	x.letTimePass()
 	x.reports(corev1.ConditionUnknown)
 	x.sessions = sessions{} // the operator was away as well
-	gate.shut(v1alpha1.ReasonBudgetSpent)
+	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	if err := h.machine.Boot(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func hostObstacle(condition string, err error) *obstacle {
 	case errors.As(err, &failure):
 		o.reason, o.outcome = string(knownReason(failure.Reason)), changeFailed
 		switch failure.Reason {
-		case verb.ReasonBusy: // a verb of an earlier connection, or of another operator, is at work: the host is not as it was
+		case verb.ReasonAgentBusy: // a verb of an earlier connection, or of another operator, is at work: the host is not as it was
 			o.outcome, o.keepsTurn = tryAgain, true
 		case verb.ReasonSpecUnknown:
 			o.outcome = tryAgain

@@ -72,9 +72,9 @@ func isAddress(text string) bool {
 // knownReason is the reason of a failure on a host, which is one of the agent's: it becomes that of a condition and of an event.
 func knownReason(reason verb.Reason) verb.Reason {
 	switch reason {
-	case verb.ReasonBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull, verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
-		verb.ReasonSpecUnknown, verb.ReasonInternal:
+	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull, verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
+		verb.ReasonSpecUnknown, verb.ReasonAgentError:
 		return reason
 	}
-	return verb.ReasonInternal
+	return verb.ReasonAgentError
 }

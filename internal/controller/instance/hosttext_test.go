@@ -187,9 +187,9 @@ func TestAFailureThatAHostMakesUpIsOneOfTheAgent(t *testing.T) {
 		return []verb.Line{{Type: verb.TypeFailure, Time: line.Time, Failure: &verb.Failure{Reason: verb.Reason(endless), Step: endless, Message: endless}}}
 	})
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonInternal))
+	condition := expect(t, instance, v1alpha1.ConditionReachable, metav1.ConditionFalse, string(verb.ReasonAgentError))
 	bounded(t, "the message", condition.Message, longestMessage)
-	if instance.Status.Summary != string(verb.ReasonInternal) {
+	if instance.Status.Summary != string(verb.ReasonAgentError) {
 		t.Errorf("summary %.50q", instance.Status.Summary)
 	}
 }

@@ -130,7 +130,7 @@ func (r *Reconciler) countFailure(ctx context.Context, s *scope, o *obstacle) *o
 		return apiObstacle(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
 	}
 	return &obstacle{
-		phase: o.phase, condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, outcome: wait, keepsTurn: true, after: firstRetryDelay,
+		phase: o.phase, condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedNotRolledBack, outcome: wait, keepsTurn: true, after: firstRetryDelay,
 		message: "The change has failed: " + o.message, next: "The operator brings the host back to what it was before.",
 	}
 }

@@ -72,7 +72,7 @@ func (r *Reconciler) readCluster(_ context.Context, s *scope) *obstacle {
 			}
 		}
 		return &obstacle{
-			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterNotRead, outcome: needsAdministrator,
+			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonClusterConfigurationInvalid, outcome: needsAdministrator,
 			message: "The cluster's configuration cannot be used: " + err.Error(),
 			next:    "The operator goes on as soon as the named object is in order.",
 		}

@@ -67,11 +67,11 @@ func TestNoHostIsChangedWhileTheWorkersConfigurationCannotBeRead(t *testing.T) {
 		x := newTrial(t, ofMachine())
 		x.Cluster = unreadable{}
 		instance, _ := x.reconcile()
-		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClusterNotRead)
+		condition := expect(t, instance, v1alpha1.ConditionSupported, metav1.ConditionFalse, v1alpha1.ReasonClusterConfigurationInvalid)
 		if !strings.Contains(condition.Message, "MachineConfig rendered-worker-1") || instance.Status.NextAction == "" {
 			t.Errorf("the message is %q, next is %q", condition.Message, instance.Status.NextAction)
 		}
-		if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterNotRead) {
+		if told := x.told(); len(told) != 1 || !strings.Contains(told[0], "Warning "+v1alpha1.ReasonClusterConfigurationInvalid) {
 			t.Errorf("the events are %q", told)
 		}
 		if x.dials > 0 {

@@ -44,12 +44,12 @@ func (s *scope) spec(ctx context.Context) (nodespec.NodeSpec, *obstacle) {
 // specObstacle is that no NodeSpec can be made: for want of a program, or of something that the cluster should tell.
 func specObstacle(err error) *obstacle {
 	o := &obstacle{
-		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonClusterNotRead, message: err.Error(), err: err,
+		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonClusterConfigurationInvalid, message: err.Error(), err: err,
 		next: "The operator cannot say what the host should be until this is in order.",
 	}
 	var lacks *nodespec.MissingProgramsError
 	if errors.As(err, &lacks) {
-		o.reason = v1alpha1.ReasonPayloadMissing
+		o.reason = v1alpha1.ReasonPayloadUnavailable
 		o.next = "The operator needs an image whose payload is whole. The host is left as it is until then."
 	}
 	return o

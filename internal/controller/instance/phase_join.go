@@ -193,7 +193,7 @@ func (s *scope) certificateNotTaken(ctx context.Context, identity string) *obsta
 	}
 	service := nodespec.Identity{Name: identity}.Service()
 	return &obstacle{
-		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, outcome: changeFailed,
+		condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRequestRefused, outcome: changeFailed,
 		message: "The agent did not take the certificate that was signed for its request for " + service + ".",
 		next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
 	}

@@ -27,7 +27,7 @@ func (s *scope) connect(ctx context.Context, target remote.Target) (*remote.Conn
 	return s.openWithPrevious(ctx, target, err)
 }
 
-// openWithPrevious logs in with the previous key, authorises the present one, and connects anew with that. Without a previous key, or if
+// openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a previous key, or if
 // the host refuses it too, the refusal of the present one stands.
 func (s *scope) openWithPrevious(ctx context.Context, target remote.Target, refused error) (*remote.Connection, error) {
 	previous, found, err := keys.Previous(ctx, s.Client, s.Namespace)
@@ -57,7 +57,7 @@ func (s *scope) openWithPrevious(ctx context.Context, target remote.Target, refu
 	target.HostKey = &known
 	again, err := s.Hosts.Get(ctx, target)
 	if err == nil {
-		s.emit(keyAuthorised(s.instance, target.Key.Fingerprint()))
+		s.emit(keyAuthorized(s.instance, target.Key.Fingerprint()))
 	}
 	return again, err
 }

@@ -18,7 +18,7 @@ func (r *Reconciler) setUpNetwork(ctx context.Context, s *scope) *obstacle {
 	}
 	if spec.Network.PodSubnet == "" {
 		return s.awaited("a pod subnet", subnetLimit, &obstacle{
-			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonSubnetNotAssigned, outcome: changeFailed,
+			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonPodSubnetNotAssigned, outcome: changeFailed,
 			message: "Node " + s.nodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
 			next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods and at hybridClusterNetwork.",
 		})

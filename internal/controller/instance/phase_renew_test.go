@@ -22,7 +22,7 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(week)
 	gate := openGate()
-	gate.shut(v1alpha1.ReasonOutsideWindow) // no disturbance is allowed all the time
+	gate.shut(v1alpha1.ReasonOutsideMaintenanceWindow) // no disturbance is allowed all the time
 	x.Gate = gate
 	signed := x.signs(week)
 	version := x.node().ResourceVersion
@@ -155,14 +155,14 @@ func TestARenewalDoesNotWaitForAChange(t *testing.T) {
 		x := newTrial(t)
 		h, identity := x.onAzure(month)
 		gate := openGate()
-		gate.shut(v1alpha1.ReasonPolicyPaused)
+		gate.shut(v1alpha1.ReasonDisruptionsPaused)
 		x.Gate = gate
 		x.signs(month)
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		x.untilDue()
 		x.changeNode(wantReboot) // known to disturb
 		instance, _ := x.reconcile()
-		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonPolicyPaused)
+		expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonDisruptionsPaused)
 		if h.certificate(identity) == nil {
 			t.Error("the certificate was not renewed")
 		}
@@ -211,7 +211,7 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	h.has(spec)
 	x.untilDue()
 	instance, _ := x.reconcile()
-	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonCertificateRefused)
+	condition := expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonCertificateRequestRefused)
 	if !strings.Contains(condition.Message, "system:cloud-node-manager:another") || len(signed) > 0 || h.certificate(identity) != nil {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}

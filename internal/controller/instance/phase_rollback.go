@@ -71,7 +71,7 @@ func (s *scope) runRollback(ctx context.Context) *obstacle {
 		// Its certificate has expired meanwhile: what the host was before could not be brought up, so forward it goes again.
 		s.instance.Status.FailedChange.PreviousDigest = ""
 		return &obstacle{
-			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedForNow, outcome: wait, keepsTurn: true, after: firstRetryDelay,
+			condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChangeFailedNotRolledBack, outcome: wait, keepsTurn: true, after: firstRetryDelay,
 			message: "What the host was before needs " + string(line.Result.Plan.Needs[0]) + " to be brought back.",
 			next:    "The operator tries the change again, which brings the host what it needs.",
 		}
@@ -108,7 +108,7 @@ func (s *scope) notRolledBack(o *obstacle) *obstacle {
 	}
 	failed := s.instance.Status.FailedChange
 	o.message = "The change has failed (" + failed.Message + "), and so has the way back so far: " + o.message
-	o.reason, o.outcome, o.keepsTurn = v1alpha1.ReasonChangeFailedForNow, tryAgain, true
+	o.reason, o.outcome, o.keepsTurn = v1alpha1.ReasonChangeFailedNotRolledBack, tryAgain, true
 	o.next = "The operator tries again to bring the host back to what it was. The message says what to look at on the host."
 	return o
 }

@@ -174,10 +174,10 @@ func TestARestartThatWasAskedForWaitsForItsTurnWithoutAConnection(t *testing.T) 
 		t.Fatal(err)
 	}
 	gate := openGate()
-	gate.shut(v1alpha1.ReasonBudgetSpent)
+	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	x.Gate = gate
 	instance, after := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if x.dials != 0 || after != time.Minute || len(gate.asked) != 1 || gate.asked[0].Cause != v1alpha1.CauseReboot || x.node().Spec.Unschedulable {
 		t.Errorf("%d connections, next look in %s, asked %v", x.dials, after, gate.asked)

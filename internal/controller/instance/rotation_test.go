@@ -66,7 +66,7 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 			x := newTrial(t)
 			h, identity := x.onAzure(shortLife)
 			gate := openGate()
-			gate.shut(v1alpha1.ReasonPolicyPaused)
+			gate.shut(v1alpha1.ReasonDisruptionsPaused)
 			x.Gate = gate
 			x.signs(shortLife)
 			version := x.node().ResourceVersion

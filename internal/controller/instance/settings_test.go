@@ -153,7 +153,7 @@ func (h *agentHost) environmentOf(service string) []string {
 
 func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
-	gate.shut(v1alpha1.ReasonOutsideWindow)
+	gate.shut(v1alpha1.ReasonOutsideMaintenanceWindow)
 	authority := selfSigned(t, "Example CA")
 	roots := len(h.machine.TrustedRoots())
 	x.facts.TrustedCAs = []string{authority}
@@ -176,10 +176,10 @@ func TestAnotherAuthorityIsTrustedAtOnce(t *testing.T) {
 func TestAnotherProxyWaitsForItsTurnAndForTheDrain(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	const secret = "proxy-canary"
-	gate.shut(v1alpha1.ReasonBudgetSpent)
+	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	x.facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret("http://user:" + secret + "@proxy.example.com:3128"), NoProxy: ".cluster.local"}
 	instance, _ := x.reconcile()
-	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonBudgetSpent)
+	expect(t, instance, v1alpha1.ConditionUpToDate, metav1.ConditionFalse, v1alpha1.ReasonWaitingForTurn)
 	expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	if got := h.environmentOf("containerd"); len(got) > 0 || x.node().Spec.Unschedulable {
 		t.Fatalf("it did not wait: %d variables, unschedulable %t", len(got), x.node().Spec.Unschedulable)

@@ -37,7 +37,7 @@ func (s *scope) issue(ctx context.Context, identity nodespec.Identity, facts *pl
 	decision := policy.ClientRequest(request, policy.ClientIdentity{CommonName: identity.CommonName, Organization: identity.Organization})
 	if !decision.Allowed {
 		return nil, &obstacle{
-			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRefused, outcome: changeFailed, message: decision.Message,
+			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRequestRefused, outcome: changeFailed, message: decision.Message,
 			next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
 		}
 	}

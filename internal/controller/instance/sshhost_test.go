@@ -115,7 +115,7 @@ func (h *sshHost) accepted() ([]byte, error) {
 func (h *sshHost) login(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	content, err := h.accepted()
 	if err != nil || !bytes.Contains(content, bytes.TrimSpace(ssh.MarshalAuthorizedKey(key))) {
-		return nil, errors.New("not authorised")
+		return nil, errors.New("not authorized")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -68,7 +68,7 @@ func (s *scope) sendArchive(ctx context.Context, step, path string, archive *pay
 
 func payloadObstacle(err error) *obstacle {
 	return &obstacle{
-		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonPayloadMissing, err: err,
+		condition: v1alpha1.ConditionInstalled, reason: v1alpha1.ReasonPayloadUnavailable, err: err,
 		message: "The operator cannot read its payload: " + err.Error(), next: "The operator's image is damaged or its disk is full.",
 	}
 }

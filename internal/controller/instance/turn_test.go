@@ -118,7 +118,7 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := draining(t)
 	s := x.newScope(x.instance())
-	busy := s.hostFailed(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonBusy, Message: "the agent's verb apply has been at work"})
+	busy := s.hostFailed(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy, Message: "the agent's verb apply has been at work"})
 	busy.phase = "install"
 	if o := s.giveUpTurn(t.Context(), phase{}, busy); o != busy {
 		t.Errorf("the obstacle is %v", o)
@@ -132,7 +132,7 @@ func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testi
 func TestANodeThatIsRefusedIsInServiceAlsoWhenItsPlaceWasLost(t *testing.T) {
 	x, gate := draining(t)
 	gate.held = nil
-	gate.shut(v1alpha1.ReasonPolicyPaused)
+	gate.shut(v1alpha1.ReasonDisruptionsPaused)
 	x.changeNode(wantReboot)
 	x.reconcile()
 	x.inService(gate)
@@ -214,12 +214,12 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) {
 		s.RequestedReboot = &v1alpha1.RequestedReboot{BootID: "boot-1", StartedAt: metav1.NewTime(noon)}
 	})
-	gate.shut(v1alpha1.ReasonBudgetSpent)
+	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	facts := &plan.Facts{}
 	facts.System.BootID = "boot-1"
 	s := x.answered(facts)
 	o := x.rebootRequested(t.Context(), s)
-	if o == nil || o.reason != v1alpha1.ReasonBudgetSpent || s.instance.Status.RequestedReboot != nil {
+	if o == nil || o.reason != v1alpha1.ReasonWaitingForTurn || s.instance.Status.RequestedReboot != nil {
 		t.Fatalf("%+v, requested %v", o, s.instance.Status.RequestedReboot)
 	}
 	x.inService(gate)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// userDataLimit is how long the user data of a new Machine may take to open port 22 and to authorise the key.
+	// userDataLimit is how long the user data of a new Machine may take to open port 22 and to authorize the key.
 	userDataLimit = 30 * time.Minute
 	// firstUserDataPoll and lastUserDataPoll are the shortest and the longest time between two looks at such a host.
 	firstUserDataPoll = 2 * time.Second

@@ -223,7 +223,7 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate policy.Repl
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
 		return policy.DisruptionDecision{Decision: policy.Decision{
-			Reason: v1alpha1.ReasonBudgetSpent, Message: "Its node is being changed in place; that comes to its end first.",
+			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that comes to its end first.",
 		}}, nil
 	}
 	decision, err := r.Gate.Acquire(ctx, policy.DisruptionRequest{

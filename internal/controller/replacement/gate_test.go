@@ -58,9 +58,9 @@ func (b *budget) Acquire(ctx context.Context, request policy.DisruptionRequest) 
 	own, candidate := sets.of(request.Instance)
 	switch {
 	case own == nil:
-		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonPolicyInvalid, Message: "No MachineSet."}}, nil
+		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Message: "No MachineSet."}}, nil
 	case len(b.disturbed) >= b.max, own.missing > 0:
-		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonBudgetSpent, Message: "One at a time."}}, nil
+		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
 		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}}, nil
 	}

@@ -227,13 +227,13 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 		again  time.Duration
 		asked  int
 	}{
-		{v1alpha1.ReasonBudgetSpent, 0, poll, 2},
+		{v1alpha1.ReasonWaitingForTurn, 0, poll, 2},
 		{v1alpha1.ReasonCanarySoaking, time.Second, poll, 2},
 		{v1alpha1.ReasonLastOfMachineSet, 0, poll, 2},
-		{v1alpha1.ReasonPolicyPaused, 0, leftPoll, 2},
-		{v1alpha1.ReasonOutsideWindow, time.Minute, time.Minute, 1},
-		{v1alpha1.ReasonOutsideWindow, time.Hour, leftPoll, 1},
-		{v1alpha1.ReasonPolicyInvalid, 0, leftPoll, 1},
+		{v1alpha1.ReasonDisruptionsPaused, 0, leftPoll, 2},
+		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Minute, time.Minute, 1},
+		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, leftPoll, 1},
+		{v1alpha1.ReasonDisruptionPolicyInvalid, 0, leftPoll, 1},
 	} {
 		w.gate.refused = &policy.DisruptionDecision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."}, After: test.after}
 		w.told = nil

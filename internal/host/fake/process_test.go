@@ -101,7 +101,7 @@ func TestKilledProcess(t *testing.T) {
 			t.Errorf("the draft: %v", err)
 		}
 	})
-	t.Run("a cancelled exec is killed, though its program does not look", func(t *testing.T) {
+	t.Run("a canceled exec is killed, though its program does not look", func(t *testing.T) {
 		free := make(chan struct{})
 		r := boot(t, programs{"deaf": func(context.Context, *Process) int { <-free; return 0 }})
 		t.Cleanup(func() { close(free) })

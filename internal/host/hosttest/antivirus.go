@@ -25,8 +25,8 @@ func (s *suite) exclude(exclusion host.Exclusion) {
 	s.must(s.Antivirus.AddExclusion(s.ctx, exclusion))
 }
 
-func antivirusBehaviours() []Behaviour {
-	return []Behaviour{
+func antivirusBehaviors() []Behavior {
+	return []Behavior{
 		{"Antivirus.AtWork", "Defender is at work where its service runs in its own program, and nowhere else", func(s *suite) {
 			services, err := s.Services.Query(s.ctx, host.DefenderService)
 			s.must(err)

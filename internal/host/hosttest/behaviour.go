@@ -7,15 +7,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Behaviour is one promise of the contract.
-type Behaviour struct {
+// Behavior is one promise of the contract.
+type Behavior struct {
 	Operation string // the method that it is about: "Files.Write"
 	Sentence  string // what holds
 	check     func(*suite)
 }
 
-// ID names the behaviour.
-func (b Behaviour) ID() string { return b.Operation + ": " + b.Sentence }
+// ID names the behavior.
+func (b Behavior) ID() string { return b.Operation + ": " + b.Sentence }
 
 // Operations are all methods of all interfaces of host.Host, as "Files.Write", in the order of host.Host.
 func Operations() []string {

@@ -7,9 +7,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cancelBehaviours: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that gets it wrong
+// cancelBehaviors: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that gets it wrong
 // would restart the machine.
-func cancelBehaviours() []Behaviour {
+func cancelBehaviors() []Behavior {
 	const sentence = "an operation whose context is done does nothing"
 	calls := []struct {
 		operation string
@@ -53,16 +53,16 @@ func cancelBehaviours() []Behaviour {
 			return s.Processes.Kill(ctx, s.start(s.idle(serviceOne)).PID)
 		}},
 	}
-	behaviours := make([]Behaviour, 0, len(calls))
+	behaviors := make([]Behavior, 0, len(calls))
 	for _, each := range calls {
-		behaviours = append(behaviours, Behaviour{each.operation, sentence, func(s *suite) {
+		behaviors = append(behaviors, Behavior{each.operation, sentence, func(s *suite) {
 			ctx, cancel := context.WithCancel(s.ctx)
 			cancel()
 			s.fails(each.call(s, ctx), context.Canceled)
 			s.untouched(each.operation)
 		}})
 	}
-	return behaviours
+	return behaviors
 }
 
 // untouched looks at what the operation would have changed.

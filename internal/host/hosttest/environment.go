@@ -17,9 +17,9 @@ func (s *suite) variables() map[string]string {
 	return found
 }
 
-func environmentBehaviours() []Behaviour {
+func environmentBehaviors() []Behavior {
 	set := func(s *suite, name, value string) { s.must(s.Environment.Set(s.ctx, name, value)) }
-	return []Behaviour{
+	return []Behavior{
 		{"Environment.Get", "the machine has a Path", func(s *suite) {
 			values, err := s.Environment.Get(s.ctx)
 			s.must(err)

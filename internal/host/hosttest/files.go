@@ -9,8 +9,8 @@ import (
 
 const configFile = Scratch + `\Config.json`
 
-func fileBehaviours() []Behaviour {
-	return []Behaviour{
+func fileBehaviors() []Behavior {
+	return []Behavior{
 		{"Files.Open", "what was written is read, whatever the case of the path", func(s *suite) {
 			s.write(configFile, "one")
 			is(s, "content", s.read(strings.ToUpper(configFile)), "one")
@@ -61,11 +61,11 @@ func fileBehaviours() []Behaviour {
 			_, err := s.Files.Stat(s.ctx, Scratch+`\sub`)
 			s.fails(err, host.ErrNotExist)
 		}},
-		{"Files.Remove", "a removed file leaves its neighbours", func(s *suite) {
+		{"Files.Remove", "a removed file leaves its neighbors", func(s *suite) {
 			s.write(configFile, "one")
 			s.write(configFile+".old", "two")
 			s.must(s.Files.Remove(s.ctx, configFile))
-			is(s, "neighbour", s.read(configFile+".old"), "two")
+			is(s, "neighbor", s.read(configFile+".old"), "two")
 		}},
 	}
 }

@@ -1,10 +1,10 @@
-// Package hosttest is the behaviour contract of package host: one suite that every implementation passes, on the machine in memory,
+// Package hosttest is the behavior contract of package host: one suite that every implementation passes, on the machine in memory,
 // on the test hosts under Wine and on a real Windows Server. On a real machine it touches only the folder C:\wmco-contract-test,
 // services, rules, networks and variables whose names begin with "wmco-contract-", the optional feature TelnetClient and, for a
 // moment, the pending computer name, two expired certificates among the trusted roots and routes to addresses that are kept for
 // documentation; it gives all of it back. It restarts the machine only when it is told to (ArmReboot).
 //
-// A behaviour is a sentence about one method of one interface. What an environment cannot show is declared by a Mark with its
+// A behavior is a sentence about one method of one interface. What an environment cannot show is declared by a Mark with its
 // reason; the suite tries it all the same and says so when it works after all. The results are a Report.
 package hosttest
 
@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Scratch is the folder in which the suite works. Every behaviour finds it empty and takes it away.
+// Scratch is the folder in which the suite works. Every behavior finds it empty and takes it away.
 const Scratch = `C:\wmco-contract-test`
 
 const (
@@ -41,7 +41,7 @@ type Machine struct {
 	CreateNetwork func(ctx context.Context, network host.HNSNetwork) error
 	// Events reads the source's entries of the event log Application, the oldest first.
 	Events func(ctx context.Context, source string) ([]host.Event, error)
-	// StopAntivirus ends Microsoft Defender Antivirus for one behaviour. Nil where that cannot be done, as on a real Windows.
+	// StopAntivirus ends Microsoft Defender Antivirus for one behavior. Nil where that cannot be done, as on a real Windows.
 	StopAntivirus func(ctx context.Context) error
 	// OpenLog opens a file to append to it, as Go's programs open their logs. The suite closes it.
 	OpenLog func(path string) (io.WriteCloser, error)
@@ -74,31 +74,31 @@ type Account struct {
 // Subject is an implementation in its environment.
 type Subject struct {
 	Environment Environment
-	// Marks declare what is not shown here as it is on Windows. A behaviour without a mark must hold.
+	// Marks declare what is not shown here as it is on Windows. A behavior without a mark must hold.
 	Marks []Mark
-	// Open returns the machine for one behaviour. The process behind the host must outlive the test.
+	// Open returns the machine for one behavior. The process behind the host must outlive the test.
 	Open func(t *testing.T) Machine
 }
 
-// Behaviours is the whole contract, sorted by interface, without what needs a reboot (RebootBehaviours).
-func Behaviours() []Behaviour {
-	var all []Behaviour
-	for _, group := range [][]Behaviour{
-		systemBehaviours(), hostNameBehaviours(),
-		featureBehaviours(),
-		serviceBehaviours(), configurationBehaviours(), startedBehaviours(), startBehaviours(), stopBehaviours(), dependencyBehaviours(), recoveryBehaviours(),
-		fileBehaviours(), writeBehaviours(), accessBehaviours(), inUseBehaviours(),
-		directoryBehaviours(), renameBehaviours(), linkBehaviours(),
-		environmentBehaviours(),
-		firewallBehaviours(),
-		networkBehaviours(), endpointBehaviours(),
-		processBehaviours(),
-		httpProbeBehaviours(), runtimeProbeBehaviours(),
-		eventLogBehaviours(),
-		antivirusBehaviours(),
-		outboundBehaviours(),
-		rootsBehaviours(), routesBehaviours(), logsBehaviours(), podNetworkBehaviours(), metadataBehaviours(),
-		cancelBehaviours(),
+// Behaviors is the whole contract, sorted by interface, without what needs a reboot (RebootBehaviors).
+func Behaviors() []Behavior {
+	var all []Behavior
+	for _, group := range [][]Behavior{
+		systemBehaviors(), hostNameBehaviors(),
+		featureBehaviors(),
+		serviceBehaviors(), configurationBehaviors(), startedBehaviors(), startBehaviors(), stopBehaviors(), dependencyBehaviors(), recoveryBehaviors(),
+		fileBehaviors(), writeBehaviors(), accessBehaviors(), inUseBehaviors(),
+		directoryBehaviors(), renameBehaviors(), linkBehaviors(),
+		environmentBehaviors(),
+		firewallBehaviors(),
+		networkBehaviors(), endpointBehaviors(),
+		processBehaviors(),
+		httpProbeBehaviors(), runtimeProbeBehaviors(),
+		eventLogBehaviors(),
+		antivirusBehaviors(),
+		outboundBehaviors(),
+		rootsBehaviors(), routesBehaviors(), logsBehaviors(), podNetworkBehaviors(), metadataBehaviors(),
+		cancelBehaviors(),
 	} {
 		all = append(all, group...)
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func allBehaviours() []Behaviour { return append(Behaviours(), RebootBehaviours()...) }
+func allBehaviors() []Behavior { return append(Behaviors(), RebootBehaviors()...) }
 
-// With the check of each behaviour that it called its own method, this is: every method is called.
-func TestEveryMethodHasABehaviour(t *testing.T) {
+// With the check of each behavior that it called its own method, this is: every method is called.
+func TestEveryMethodHasABehavior(t *testing.T) {
 	operations := Operations()
 	if len(operations) < 30 || !slices.Contains(operations, "Files.Write") || !slices.Contains(operations, "Processes.Self") {
 		t.Fatalf("operations of a host: %v", operations)
 	}
 	covered := map[string]bool{}
-	for _, b := range allBehaviours() {
+	for _, b := range allBehaviors() {
 		covered[b.Operation] = true
 		if !slices.Contains(operations, b.Operation) {
 			t.Errorf("%q is about %s, which is no method of a host", b.Sentence, b.Operation)
@@ -30,14 +30,14 @@ func TestEveryMethodHasABehaviour(t *testing.T) {
 	}
 	for _, operation := range operations {
 		if !covered[operation] {
-			t.Errorf("no behaviour is about %s", operation)
+			t.Errorf("no behavior is about %s", operation)
 		}
 	}
 }
 
-func TestEveryBehaviourHasAnIdentityOfItsOwn(t *testing.T) {
+func TestEveryBehaviorHasAnIdentityOfItsOwn(t *testing.T) {
 	seen := map[string]bool{}
-	for _, b := range allBehaviours() {
+	for _, b := range allBehaviors() {
 		if seen[b.ID()] {
 			t.Errorf("twice: %s", b.ID())
 		}
@@ -93,11 +93,11 @@ func TestCheckMarks(t *testing.T) {
 		marks []Mark
 		want  string
 	}{
-		"an operation and a behaviour may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed", Differs, "odd"}}, ""},
-		"a mark of nothing":                          {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behaviour"},
-		"a mark twice":                               {[]Mark{good, good}, "two marks"},
-		"a mark without a reason":                    {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
-		"nothing is proven by declaration":           {[]Mark{{"Files.Write", Proven, "trust me"}}, "can be declared"},
+		"an operation and a behavior may be marked": {[]Mark{good, {"Tree.Rename: nothing cannot be renamed", Differs, "odd"}}, ""},
+		"a mark of nothing":                         {[]Mark{{"Files.Wrote", FakeOnly, "none"}}, "no behavior"},
+		"a mark twice":                              {[]Mark{good, good}, "two marks"},
+		"a mark without a reason":                   {[]Mark{{"Files.Write", FakeOnly, " "}}, "needs a reason"},
+		"nothing is proven by declaration":          {[]Mark{{"Files.Write", Proven, "trust me"}}, "can be declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := CheckMarks(test.marks)
@@ -108,19 +108,19 @@ func TestCheckMarks(t *testing.T) {
 	}
 }
 
-func TestTheMarkOfABehaviourGoesBeforeThatOfItsOperation(t *testing.T) {
-	b := Behaviour{Operation: "Files.Write", Sentence: "x"}
+func TestTheMarkOfABehaviorGoesBeforeThatOfItsOperation(t *testing.T) {
+	b := Behavior{Operation: "Files.Write", Sentence: "x"}
 	marks := []Mark{{"Files.Write: x", Differs, "this"}, {"Files.Write", FakeOnly, "all"}, {"Files.Open", FakeOnly, "other"}}
 	if got, ok := markOf(b, marks); !ok || got.Reason != "this" {
 		t.Errorf("got %v", got)
 	}
-	if _, ok := markOf(Behaviour{Operation: "Files.Stat"}, marks); ok {
-		t.Error("a behaviour without a mark has one")
+	if _, ok := markOf(Behavior{Operation: "Files.Stat"}, marks); ok {
+		t.Error("a behavior without a mark has one")
 	}
 }
 
-// A behaviour may panic, or hang in a call that heeds no context; the suite goes on.
-func TestAPartOfABehaviourIsProtected(t *testing.T) {
+// A behavior may panic, or hang in a call that heeds no context; the suite goes on.
+func TestAPartOfABehaviorIsProtected(t *testing.T) {
 	t.Run("a panic is a failure", func(t *testing.T) {
 		s := &suite{ctx: t.Context()}
 		s.protect(func() { panic("broken") })
@@ -154,7 +154,7 @@ func TestAPartOfABehaviourIsProtected(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	one, two := Behaviour{Operation: "A.B", Sentence: "one"}, Behaviour{Operation: "A.B", Sentence: "two"}
+	one, two := Behavior{Operation: "A.B", Sentence: "one"}, Behavior{Operation: "A.B", Sentence: "two"}
 	var first, second Report
 	first.add(one, Proven, "")
 	first.add(two, NotRun, "not asked for")

@@ -13,7 +13,7 @@ const (
 	rotatedLog = Scratch + `\program-1.log`
 )
 
-// openLog opens a log as a program does, until the end of the behaviour, and returns what writes a line to it.
+// openLog opens a log as a program does, until the end of the behavior, and returns what writes a line to it.
 func (s *suite) openLog(path string) (line func(string)) {
 	opened, err := s.machine.OpenLog(path)
 	s.must(err)
@@ -24,8 +24,8 @@ func (s *suite) openLog(path string) (line func(string)) {
 	}
 }
 
-func logsBehaviours() []Behaviour {
-	return []Behaviour{
+func logsBehaviors() []Behavior {
+	return []Behavior{
 		{"Logs.Rotate", "the copy has all lines, and the program goes on at the beginning of the emptied log", func(s *suite) {
 			line := s.openLog(log)
 			for _, lines := range []string{strings.Repeat("a line of the log\n", 50_000), "one more\n"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func systemBehaviours() []Behaviour {
-	return []Behaviour{
+func systemBehaviors() []Behavior {
+	return []Behavior{
 		{"System.Info", "the machine says which Windows it is", func(s *suite) {
 			info := s.info()
 			is(s, "product begins with Windows Server", strings.HasPrefix(info.Product, "Windows Server "), true)
@@ -47,9 +47,9 @@ func systemBehaviours() []Behaviour {
 	}
 }
 
-func hostNameBehaviours() []Behaviour {
+func hostNameBehaviors() []Behavior {
 	const name = "wmco-contract"
-	return []Behaviour{
+	return []Behavior{
 		{"System.SetHostName", "a new name waits for the next reboot, and the present one calls it off", func(s *suite) {
 			before := s.info()
 			if before.PendingHostName != "" {
@@ -77,9 +77,9 @@ func hostNameBehaviours() []Behaviour {
 	}
 }
 
-func featureBehaviours() []Behaviour {
+func featureBehaviors() []Behavior {
 	const unknown = "wmco-contract-feature"
-	return []Behaviour{
+	return []Behavior{
 		{"Features.State", "a feature that Windows does not have is unknown", func(s *suite) {
 			is(s, "state", s.feature(unknown), host.FeatureUnknown)
 		}},

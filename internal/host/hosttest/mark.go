@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrNotRun means that a behaviour needs something that this very machine does not have, say a feature. It is no failure.
+// ErrNotRun means that a behavior needs something that this very machine does not have, say a feature. It is no failure.
 var ErrNotRun = errors.New("not run on this machine")
 
 // Environment is where the suite runs.
@@ -19,10 +19,10 @@ const (
 	Windows Environment = "windows" // a real Windows Server
 )
 
-// Standing is what the suite has shown of a behaviour in an environment.
+// Standing is what the suite has shown of a behavior in an environment.
 type Standing string
 
-// Standings. The first three are of behaviours that hold.
+// Standings. The first three are of behaviors that hold.
 const (
 	Simulated Standing = "simulated" // it holds on the machine in memory
 	Proven    Standing = "proven"    // it holds, by the environment's own code
@@ -33,17 +33,17 @@ const (
 	Failed    Standing = "failed"
 )
 
-// Mark declares what an environment shows of one behaviour or of all of an operation.
+// Mark declares what an environment shows of one behavior or of all of an operation.
 type Mark struct {
-	Of       string   // a Behaviour's ID, or an operation: "Files.Write"
+	Of       string   // a Behavior's ID, or an operation: "Files.Write"
 	Standing Standing // StandIn, FakeOnly or Differs
 	Reason   string   // what stands in, what is missing, how it differs
 }
 
-func (m Mark) of(b Behaviour) bool { return m.Of == b.Operation || m.Of == b.ID() }
+func (m Mark) of(b Behavior) bool { return m.Of == b.Operation || m.Of == b.ID() }
 
-// markOf is the mark of a behaviour; one of its own goes before one of its operation.
-func markOf(b Behaviour, marks []Mark) (found Mark, marked bool) {
+// markOf is the mark of a behavior; one of its own goes before one of its operation.
+func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	for _, m := range marks {
 		if m.of(b) && len(m.Of) > len(found.Of) {
 			found, marked = m, true
@@ -52,9 +52,9 @@ func markOf(b Behaviour, marks []Mark) (found Mark, marked bool) {
 	return found, marked
 }
 
-// CheckMarks finds marks that say nothing: of no behaviour, of a wrong standing, without a reason, double.
+// CheckMarks finds marks that say nothing: of no behavior, of a wrong standing, without a reason, double.
 func CheckMarks(marks []Mark) error {
-	all := append(Behaviours(), RebootBehaviours()...)
+	all := append(Behaviors(), RebootBehaviors()...)
 	var wrong []error
 	seen := map[string]bool{}
 	for _, m := range marks {
@@ -64,7 +64,7 @@ func CheckMarks(marks []Mark) error {
 		}
 		switch {
 		case !used:
-			wrong = append(wrong, fmt.Errorf("the mark of %q is of no behaviour: take it away or mend its name", m.Of))
+			wrong = append(wrong, fmt.Errorf("the mark of %q is of no behavior: take it away or mend its name", m.Of))
 		case seen[m.Of]:
 			wrong = append(wrong, fmt.Errorf("%q has two marks", m.Of))
 		case m.Standing != StandIn && m.Standing != FakeOnly && m.Standing != Differs:

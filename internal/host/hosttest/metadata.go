@@ -6,8 +6,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func metadataBehaviours() []Behaviour {
-	return []Behaviour{
+func metadataBehaviors() []Behavior {
+	return []Behavior{
 		{"Metadata.HostName", "a platform without a metadata service has none", func(s *suite) {
 			for _, platform := range []string{"", "None", "VSphere", "Nutanix", "wmco-contract"} {
 				_, err := s.Metadata.HostName(s.ctx, platform)

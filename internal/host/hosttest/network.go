@@ -31,8 +31,8 @@ func (s *suite) setRule(rule host.FirewallRule) {
 	s.must(s.Firewall.SetRule(s.ctx, rule))
 }
 
-func firewallBehaviours() []Behaviour {
-	return []Behaviour{
+func firewallBehaviors() []Behavior {
+	return []Behavior{
 		{"Firewall.Rules", "the rules of Windows are listed", func(s *suite) {
 			_, others := s.rules()
 			is(s, "there are some", len(others) > 0, true)
@@ -91,13 +91,13 @@ func (s *suite) endpoints() []host.HNSEndpoint {
 	return slices.DeleteFunc(all, func(e host.HNSEndpoint) bool { return e.Network != networkName })
 }
 
-func networkBehaviours() []Behaviour {
+func networkBehaviors() []Behavior {
 	listed := func(s *suite) []host.HNSNetwork {
 		all, err := s.Networks.Networks(s.ctx)
 		s.must(err)
 		return slices.DeleteFunc(all, func(n host.HNSNetwork) bool { return n.Name != networkName })
 	}
-	return []Behaviour{
+	return []Behavior{
 		{"Networks.Networks", "a network is listed with its kind and its subnet", func(s *suite) {
 			want := s.network()
 			if got := listed(s); !slices.Equal(got, []host.HNSNetwork{want}) {
@@ -120,13 +120,13 @@ func networkBehaviours() []Behaviour {
 	}
 }
 
-func endpointBehaviours() []Behaviour {
+func endpointBehaviors() []Behavior {
 	create := func(s *suite, name string) host.HNSEndpoint {
 		made, err := s.Networks.CreateEndpoint(s.ctx, networkName, name)
 		s.must(err)
 		return made
 	}
-	return []Behaviour{
+	return []Behavior{
 		{"Networks.CreateEndpoint", "endpoints have free addresses of their network, each its own", func(s *suite) {
 			subnet := netip.MustParsePrefix(s.network().Subnet)
 			a, b := create(s, "wmco-contract-a"), create(s, "wmco-contract-b")

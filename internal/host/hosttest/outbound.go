@@ -10,8 +10,8 @@ import (
 // noSuchName is one that no network has: the top-level domain is reserved for that.
 const noSuchName = "wmco-contract.invalid"
 
-func outboundBehaviours() []Behaviour {
-	return []Behaviour{
+func outboundBehaviors() []Behavior {
+	return []Behavior{
 		{"Outbound.LookupHost", "localhost is the machine itself", func(s *suite) {
 			addresses, err := s.Outbound.LookupHost(s.ctx, "localhost")
 			s.must(err)

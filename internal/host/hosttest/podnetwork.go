@@ -10,8 +10,8 @@ import (
 // unanswered is an address that is kept for documentation: nobody has it.
 const unanswered = "198.51.100.77:443"
 
-func podNetworkBehaviours() []Behaviour {
-	return []Behaviour{
+func podNetworkBehaviors() []Behavior {
+	return []Behavior{
 		{"PodNetwork.Connect", "a pod's connection is made, again and again, and nothing of it is left", func(s *suite) {
 			s.network()
 			if s.machine.PodTarget == nil {

@@ -19,8 +19,8 @@ func (s *suite) serve(handler http.HandlerFunc) (address string) {
 	return address
 }
 
-func httpProbeBehaviours() []Behaviour {
-	return []Behaviour{
+func httpProbeBehaviors() []Behavior {
+	return []Behavior{
 		{"Probes.HTTPGet", "an answer has its status and its text", func(s *suite) {
 			address := s.serve(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodGet || r.URL.Path != "/healthz" {
@@ -72,8 +72,8 @@ func httpProbeBehaviours() []Behaviour {
 	}
 }
 
-func runtimeProbeBehaviours() []Behaviour {
-	return []Behaviour{
+func runtimeProbeBehaviors() []Behavior {
+	return []Behavior{
 		{"Probes.ContainerRuntime", "a container runtime tells its name, its version and whether it is ready", func(s *suite) {
 			if s.machine.ServeRuntime == nil {
 				s.notHere("the suite cannot serve as a container runtime here")

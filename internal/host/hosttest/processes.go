@@ -41,8 +41,8 @@ func (s *suite) startParent() (parent int, child host.Process) {
 	return parent, s.child(parent)
 }
 
-func processBehaviours() []Behaviour {
-	return []Behaviour{
+func processBehaviors() []Behavior {
+	return []Behavior{
 		{"Processes.Self", "the caller is in the list", func(s *suite) {
 			self := s.Processes.Self()
 			if _, there := s.processes()[self]; !there {

@@ -18,34 +18,34 @@ const (
 	rebootFeature = "Containers"
 )
 
-// memory is what the first half of the reboot behaviours leaves for the second, on the machine itself.
+// memory is what the first half of the reboot behaviors leaves for the second, on the machine itself.
 type memory struct {
 	Before   host.SystemInfo     `json:"before"`
-	Failures map[string][]string `json:"failures"` // of the first half, by behaviour
+	Failures map[string][]string `json:"failures"` // of the first half, by behavior
 	Absent   map[string]string   `json:"absent"`
 	Called   map[string]bool     `json:"called"` // operations of the first half
 	Feature  host.FeatureState   `json:"feature"`
 }
 
-// rebootBehaviour is one that a reboot cuts in two.
-type rebootBehaviour struct {
-	Behaviour
+// rebootBehavior is one that a reboot cuts in two.
+type rebootBehavior struct {
+	Behavior
 	before func(*suite, *memory)
 	after  func(*suite, memory)
 }
 
-// RebootBehaviours is the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then CheckReboot.
-func RebootBehaviours() []Behaviour {
-	var all []Behaviour
-	for _, b := range rebootBehaviours() {
-		all = append(all, b.Behaviour)
+// RebootBehaviors is the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then CheckReboot.
+func RebootBehaviors() []Behavior {
+	var all []Behavior
+	for _, b := range rebootBehaviors() {
+		all = append(all, b.Behavior)
 	}
 	return all
 }
 
-func rebootBehaviours() []rebootBehaviour {
-	return []rebootBehaviour{
-		{Behaviour{"Power.Reboot", "a machine that was restarted has booted anew and is still the same", nil},
+func rebootBehaviors() []rebootBehavior {
+	return []rebootBehavior{
+		{Behavior{"Power.Reboot", "a machine that was restarted has booted anew and is still the same", nil},
 			func(s *suite, m *memory) { m.Called["Power.Reboot"] = true }, // ArmReboot calls it
 			func(s *suite, m memory) {
 				after := s.info()
@@ -53,19 +53,19 @@ func rebootBehaviours() []rebootBehaviour {
 				is(s, "booted later", after.BootTime.After(m.Before.BootTime), true)
 				is(s, "machine ID", after.MachineID, m.Before.MachineID)
 			}},
-		{Behaviour{"System.SetHostName", "a new name is in force after a reboot", nil},
+		{Behavior{"System.SetHostName", "a new name is in force after a reboot", nil},
 			func(s *suite, _ *memory) { s.must(s.System.SetHostName(s.ctx, rebootName)) },
 			func(s *suite, _ memory) {
 				info := s.info()
 				is(s, "host name", strings.ToLower(info.HostName), rebootName)
 				is(s, "pending host name", info.PendingHostName, "")
 			}},
-		{Behaviour{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil}, enableBefore,
+		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil}, enableBefore,
 			func(s *suite, _ memory) { is(s, "state", s.feature(rebootFeature), host.FeatureEnabled) }},
-		{Behaviour{"Files.Write", "what was written is there after a reboot", nil},
+		{Behavior{"Files.Write", "what was written is there after a reboot", nil},
 			func(s *suite, _ *memory) { s.write(file, "still here") },
 			func(s *suite, _ memory) { is(s, "content", s.read(file), "still here") }},
-		{Behaviour{"Services.Configure", "an automatic service runs after a reboot, a manual one does not", nil},
+		{Behavior{"Services.Configure", "an automatic service runs after a reboot, a manual one does not", nil},
 			func(s *suite, _ *memory) {
 				config := s.reporting(nil)
 				config.StartType = host.StartAutomatic
@@ -76,7 +76,7 @@ func rebootBehaviours() []rebootBehaviour {
 				s.eventually("running", func() bool { return s.service(serviceOne).State == host.ServiceRunning })
 				is(s, "state of the manual one", s.service(serviceTwo).State, host.ServiceStopped)
 			}},
-		{Behaviour{"Roots.Add", "an added certificate is in the store after a reboot", nil},
+		{Behavior{"Roots.Add", "an added certificate is in the store after a reboot", nil},
 			func(s *suite, _ *memory) {
 				a, _ := s.roots()
 				s.must(s.Roots.Add(s.ctx, a))
@@ -85,14 +85,14 @@ func rebootBehaviours() []rebootBehaviour {
 				a, _ := s.roots()
 				is(s, "in the store", s.trusted(a), 1)
 			}},
-		{Behaviour{"Routes.Add", "an added route is gone after a reboot", nil},
+		{Behavior{"Routes.Add", "an added route is gone after a reboot", nil},
 			func(s *suite, _ *memory) {
 				s.viaDefault()
 				s.must(s.Routes.Add(s.ctx, routeTo))
 				is(s, "the route", s.routed(routeTo), true)
 			},
 			func(s *suite, _ memory) { is(s, "the route", s.routed(routeTo), false) }},
-		{Behaviour{"Environment.Set", "services see a new variable of the machine after a reboot", nil},
+		{Behavior{"Environment.Set", "services see a new variable of the machine after a reboot", nil},
 			func(s *suite, _ *memory) { s.must(s.Environment.Set(s.ctx, variable, "after the reboot")) },
 			func(s *suite, _ memory) {
 				is(s, "seen", slices.Contains(s.readAccount().Environment, variable+"=after the reboot"), true)
@@ -110,7 +110,7 @@ func enableBefore(s *suite, m *memory) {
 	is(s, "reboot pending", s.info().RebootPending, true)
 }
 
-// ArmReboot does the first half of the reboot behaviours and RESTARTS THE MACHINE. The caller's process ends with the machine.
+// ArmReboot does the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the machine.
 func ArmReboot(ctx context.Context, machine Machine) error {
 	if err := prepare(ctx, machine.Host); err != nil {
 		return err
@@ -120,7 +120,7 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 		return err
 	}
 	m := memory{Before: before, Failures: map[string][]string{}, Absent: map[string]string{}, Called: map[string]bool{}}
-	for _, b := range rebootBehaviours() {
+	for _, b := range rebootBehaviors() {
 		called := &calls{}
 		limited, cancel := context.WithTimeout(ctx, allowance)
 		s := &suite{Host: called.record(machine.Host), machine: machine, ctx: limited}
@@ -143,7 +143,7 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 	return machine.Host.Power.Reboot(ctx, "second half of the host contract suite")
 }
 
-// CheckReboot does the second half of the reboot behaviours on the machine that was restarted, and returns what they showed. The old
+// CheckReboot does the second half of the reboot behaviors on the machine that was restarted, and returns what they showed. The old
 // computer name waits for one more reboot then.
 func CheckReboot(t *testing.T, subject Subject) Report {
 	t.Helper()
@@ -153,8 +153,8 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 		t.Fatal(err)
 	}
 	subject.Open = func(*testing.T) Machine { return machine }
-	var behaviours []Behaviour
-	for _, b := range rebootBehaviours() {
+	var behaviors []Behavior
+	for _, b := range rebootBehaviors() {
 		b.check = func(s *suite) {
 			if m.Absent[b.ID()] != "" {
 				s.notHere("%s", m.Absent[b.ID()])
@@ -167,9 +167,9 @@ func CheckReboot(t *testing.T, subject Subject) Report {
 			}
 			b.after(s, m)
 		}
-		behaviours = append(behaviours, b.Behaviour)
+		behaviors = append(behaviors, b.Behavior)
 	}
-	report := subject.run(t, behaviours, false)
+	report := subject.run(t, behaviors, false)
 	if err := giveBack(machine, m); err != nil {
 		t.Errorf("clean up after the reboot test: %v", err)
 	}

@@ -16,22 +16,22 @@ type Report struct {
 	Results     []Result    `json:"results"`
 }
 
-// Result is what it showed of one behaviour.
+// Result is what it showed of one behavior.
 type Result struct {
 	Operation string   `json:"operation"`
-	Behaviour string   `json:"behaviour"` // the sentence
+	Behavior  string   `json:"behavior"` // the sentence
 	Result    Standing `json:"result"`
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// ID is that of the behaviour.
-func (r Result) ID() string { return r.Operation + ": " + r.Behaviour }
+// ID is that of the behavior.
+func (r Result) ID() string { return r.Operation + ": " + r.Behavior }
 
-func (r *Report) add(b Behaviour, standing Standing, reason string) {
-	r.Results = append(r.Results, Result{Operation: b.Operation, Behaviour: b.Sentence, Result: standing, Reason: reason})
+func (r *Report) add(b Behavior, standing Standing, reason string) {
+	r.Results = append(r.Results, Result{Operation: b.Operation, Behavior: b.Sentence, Result: standing, Reason: reason})
 }
 
-// Of is the result of the behaviour with this ID; NotRun when there is none.
+// Of is the result of the behavior with this ID; NotRun when there is none.
 func (r Report) Of(id string) Result {
 	for _, result := range r.Results {
 		if result.ID() == id {
@@ -57,7 +57,7 @@ func (r Report) Merge(later Report) Report {
 	return merged
 }
 
-// Difference tells how two reports differ in their results, one line for each behaviour.
+// Difference tells how two reports differ in their results, one line for each behavior.
 func (r Report) Difference(other Report) []string {
 	var lines []string
 	for _, result := range r.Results {

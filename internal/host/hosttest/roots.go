@@ -66,8 +66,8 @@ func (s *suite) trusted(der []byte) int {
 	return len(slices.DeleteFunc(s.fingerprints(), func(each string) bool { return each != fingerprintOf(der) }))
 }
 
-func rootsBehaviours() []Behaviour {
-	return []Behaviour{
+func rootsBehaviors() []Behavior {
+	return []Behavior{
 		{"Roots.Fingerprints", "each certificate in the store is there once, as SHA-256 in lower-case hex", func(s *suite) {
 			a, _ := s.roots()
 			s.must(s.Roots.Add(s.ctx, a))

@@ -32,8 +32,8 @@ func (s *suite) borrowRoutes() (before []string) {
 
 func (s *suite) routed(destination string) bool { return slices.Contains(s.viaDefault(), destination) }
 
-func routesBehaviours() []Behaviour {
-	return []Behaviour{
+func routesBehaviors() []Behavior {
+	return []Behavior{
 		{"Routes.ViaDefault", "the default route is among the routes, each of which is there once", func(s *suite) {
 			list := s.viaDefault()
 			is(s, "different ones", len(slices.Compact(slices.Sorted(slices.Values(list)))), len(list))

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// allowance is the time for a behaviour that must hold.
+	// allowance is the time for a behavior that must hold.
 	allowance = 3 * time.Minute
 	// trial is the time for one that is declared not to hold; calls that hang are a way of not holding.
 	trial = 10 * time.Second
@@ -21,24 +21,24 @@ const (
 	grace = 10 * time.Second
 )
 
-// Run runs the suite, each behaviour as a test of its own, and returns what it showed.
+// Run runs the suite, each behavior as a test of its own, and returns what it showed.
 func Run(t *testing.T, subject Subject) Report {
 	t.Helper()
-	report := subject.run(t, Behaviours(), true)
-	for _, b := range RebootBehaviours() {
+	report := subject.run(t, Behaviors(), true)
+	for _, b := range RebootBehaviors() {
 		report.add(b, NotRun, "needs a reboot, which has to be asked for")
 	}
 	return report
 }
 
-// run runs some behaviours, each on a clean machine if fresh.
-func (s Subject) run(t *testing.T, behaviours []Behaviour, fresh bool) Report {
+// run runs some behaviors, each on a clean machine if fresh.
+func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 	t.Helper()
 	if err := CheckMarks(s.Marks); err != nil {
 		t.Error(err)
 	}
 	report := Report{Environment: s.Environment}
-	for _, b := range behaviours {
+	for _, b := range behaviors {
 		mark, marked := markOf(b, s.Marks)
 		standing, reason := Failed, ""
 		t.Run(strings.ReplaceAll(b.Operation, ".", "/")+"/"+b.Sentence, func(t *testing.T) {
@@ -74,7 +74,7 @@ func describe(ctx context.Context, h host.Host) string {
 	return fmt.Sprintf("%s, %s.%d", info.Product, info.Version, info.Revision)
 }
 
-// outcome is what became of one behaviour.
+// outcome is what became of one behavior.
 type outcome struct {
 	failures []string // empty: it holds
 	absent   string
@@ -82,7 +82,7 @@ type outcome struct {
 
 func (o outcome) holds() bool { return len(o.failures) == 0 && o.absent == "" }
 
-// judge tells what the outcome of a behaviour means where it has this mark (the zero Mark: none). Words are for whoever runs the
+// judge tells what the outcome of a behavior means where it has this mark (the zero Mark: none). Words are for whoever runs the
 // suite: why it failed, or what was not shown.
 func judge(where Environment, o outcome, m Mark) (standing Standing, reason, words string) {
 	missing := m.Standing == FakeOnly || m.Standing == Differs
@@ -106,8 +106,8 @@ func judge(where Environment, o outcome, m Mark) (standing Standing, reason, wor
 	return Proven, "", ""
 }
 
-// attempt runs one behaviour on a clean machine and cleans up after it. Without fresh it goes on with what an earlier half left.
-func attempt(ctx context.Context, b Behaviour, machine Machine, limit time.Duration, fresh bool) outcome {
+// attempt runs one behavior on a clean machine and cleans up after it. Without fresh it goes on with what an earlier half left.
+func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Duration, fresh bool) outcome {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if !fresh {
@@ -135,7 +135,7 @@ func attempt(ctx context.Context, b Behaviour, machine Machine, limit time.Durat
 	return s.outcome()
 }
 
-// prepare makes the machine as every behaviour wants to find it.
+// prepare makes the machine as every behavior wants to find it.
 func prepare(ctx context.Context, h host.Host) error {
 	if err := (&suite{Host: h}).clean(ctx); err != nil {
 		return fmt.Errorf("clean up before: %w", err)
@@ -143,7 +143,7 @@ func prepare(ctx context.Context, h host.Host) error {
 	return h.Tree.MakeDirectory(ctx, Scratch, host.AccessInherited)
 }
 
-// protect runs a part of a behaviour, which may end by Fatalf, panic, or hang in a call that heeds no context.
+// protect runs a part of a behavior, which may end by Fatalf, panic, or hang in a call that heeds no context.
 func (s *suite) protect(part func()) {
 	done := make(chan struct{})
 	go func() {
@@ -169,7 +169,7 @@ func (s *suite) protect(part func()) {
 	}
 }
 
-// outcome is what has become of the behaviour so far.
+// outcome is what has become of the behavior so far.
 func (s *suite) outcome() outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// program is the command of a program; a machine without it cannot show the behaviour.
+// program is the command of a program; a machine without it cannot show the behavior.
 func (s *suite) program(words []string) []string {
 	if len(words) == 0 {
 		s.notHere("the machine has no such program")
@@ -53,8 +53,8 @@ func (s *suite) kept(config host.ServiceConfig) {
 	}
 }
 
-func serviceBehaviours() []Behaviour {
-	return []Behaviour{
+func serviceBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.Query", "a query leaves out what is not there", func(s *suite) {
 			s.configure(s.idle(serviceOne))
 			some, err := s.Services.Query(s.ctx, serviceTwo, serviceOne)
@@ -110,8 +110,8 @@ func serviceBehaviours() []Behaviour {
 	}
 }
 
-func configurationBehaviours() []Behaviour {
-	return []Behaviour{
+func configurationBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.Configure", "a service is what it was configured to be", func(s *suite) { s.kept(s.idle(serviceOne)) }},
 		{"Services.Configure", "a configuration is changed in place", func(s *suite) {
 			config := s.idle(serviceOne)
@@ -166,9 +166,9 @@ func configurationBehaviours() []Behaviour {
 	}
 }
 
-// startedBehaviours are what a configuration means for the process that is started with it.
-func startedBehaviours() []Behaviour {
-	return []Behaviour{
+// startedBehaviors are what a configuration means for the process that is started with it.
+func startedBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.Configure", "arguments reach the program as they were", func(s *suite) {
 			awkward := []string{"", "a b", `quote"inside`, `C:\ends with\`, `back\\slashes`, "tab\there", "100%", "'x'"}
 			account := s.account(awkward, nil)

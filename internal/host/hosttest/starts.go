@@ -46,8 +46,8 @@ func (s *suite) readAccount() Account {
 	return account
 }
 
-func startBehaviours() []Behaviour {
-	return []Behaviour{
+func startBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.Start", "a started service runs, and starting it again is no error", func(s *suite) {
 			config := s.idle(serviceOne)
 			first := s.start(config)
@@ -85,8 +85,8 @@ func startBehaviours() []Behaviour {
 	}
 }
 
-func stopBehaviours() []Behaviour {
-	return []Behaviour{
+func stopBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.Stop", "a stopped service has no process any more, and stopping it again is no error", func(s *suite) {
 			pid := s.start(s.idle(serviceOne)).PID
 			for range 2 {
@@ -130,8 +130,8 @@ func (s *suite) dependent() host.ServiceConfig {
 	return s.idle(serviceOne)
 }
 
-func dependencyBehaviours() []Behaviour {
-	return []Behaviour{
+func dependencyBehaviors() []Behavior {
+	return []Behavior{
 		{"Services.Start", "a service starts what it depends on", func(s *suite) {
 			s.configure(s.dependent())
 			s.must(s.Services.Start(s.ctx, serviceTwo))
@@ -169,13 +169,13 @@ func (s *suite) anotherProcess(first int) {
 	})
 }
 
-func recoveryBehaviours() []Behaviour {
+func recoveryBehaviors() []Behavior {
 	failing := func(s *suite) host.ServiceConfig {
 		config := s.idle(serviceOne)
 		config.CommandLine = host.CommandLine(s.program(s.machine.Programs.Failing)...)
 		return config
 	}
-	return []Behaviour{
+	return []Behavior{
 		{"Services.Query", "a failed service without recovery actions stays stopped with its exit code", func(s *suite) {
 			s.configure(failing(s))
 			_ = s.Services.Start(s.ctx, serviceOne) // whether it counts as started depends on how soon it fails

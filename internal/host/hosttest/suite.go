@@ -18,7 +18,7 @@ import (
 // patience is how long a condition may take to come true on a slow machine.
 const patience = 30 * time.Second
 
-// suite is one behaviour's host. Its failures are collected instead of told to testing.T, because what a Mark declares is expected to
+// suite is one behavior's host. Its failures are collected instead of told to testing.T, because what a Mark declares is expected to
 // fail.
 type suite struct {
 	host.Host
@@ -27,7 +27,7 @@ type suite struct {
 
 	mu       sync.Mutex
 	failures []string
-	absent   string // why the behaviour cannot be shown on this machine
+	absent   string // why the behavior cannot be shown on this machine
 	endings  []func(context.Context) error
 }
 
@@ -38,13 +38,13 @@ func (s *suite) Errorf(format string, values ...any) {
 	s.failures = append(s.failures, caller()+": "+fmt.Sprintf(format, values...))
 }
 
-// Fatalf notes a failure and ends the behaviour, on its own goroutine only.
+// Fatalf notes a failure and ends the behavior, on its own goroutine only.
 func (s *suite) Fatalf(format string, values ...any) {
 	s.Errorf(format, values...)
 	runtime.Goexit()
 }
 
-// caller is the line of the behaviour that failed.
+// caller is the line of the behavior that failed.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -57,14 +57,14 @@ func caller() string {
 	}
 }
 
-// atEnd is done after the behaviour, the last first, whatever became of it.
+// atEnd is done after the behavior, the last first, whatever became of it.
 func (s *suite) atEnd(ending func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endings = append(s.endings, ending)
 }
 
-// notHere ends the behaviour: this machine lacks what it needs.
+// notHere ends the behavior: this machine lacks what it needs.
 func (s *suite) notHere(format string, values ...any) {
 	s.mu.Lock()
 	s.absent = fmt.Sprintf(format, values...)
@@ -72,7 +72,7 @@ func (s *suite) notHere(format string, values ...any) {
 	runtime.Goexit()
 }
 
-// clean takes away what a behaviour may have left.
+// clean takes away what a behavior may have left.
 func (s *suite) clean(ctx context.Context) error {
 	s.mu.Lock()
 	endings := slices.Clone(s.endings)

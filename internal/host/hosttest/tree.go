@@ -15,8 +15,8 @@ const (
 	link   = Scratch + `\link`
 )
 
-func directoryBehaviours() []Behaviour {
-	return []Behaviour{
+func directoryBehaviors() []Behavior {
+	return []Behavior{
 		{"Tree.MakeDirectory", "a folder needs the one above it", func(s *suite) {
 			s.fails(s.Tree.MakeDirectory(s.ctx, folder+`\below`, host.AccessInherited), host.ErrNotExist)
 		}},
@@ -48,8 +48,8 @@ func directoryBehaviours() []Behaviour {
 	}
 }
 
-func renameBehaviours() []Behaviour {
-	return []Behaviour{
+func renameBehaviors() []Behavior {
+	return []Behavior{
 		{"Tree.Rename", "a rename moves a file onto another", func(s *suite) {
 			s.write(file, "new")
 			s.write(second, "old")
@@ -89,8 +89,8 @@ func (s *suite) symlink(target string) {
 	s.must(s.Tree.Symlink(s.ctx, target, link))
 }
 
-func linkBehaviours() []Behaviour {
-	return []Behaviour{
+func linkBehaviors() []Behavior {
+	return []Behavior{
 		{"Tree.Symlink", "a link is followed when it is read, and described as itself", func(s *suite) {
 			s.write(target, "content")
 			s.symlink(target)

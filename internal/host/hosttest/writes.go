@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func writeBehaviours() []Behaviour {
-	return []Behaviour{
+func writeBehaviors() []Behavior {
+	return []Behavior{
 		{"Files.Write", "a write replaces the whole content", func(s *suite) {
 			s.write(configFile, "a long content")
 			s.write(configFile, "short")
@@ -93,9 +93,9 @@ func appendTwice(s *suite) {
 	s.fails(err, host.ErrNotExist)
 }
 
-func accessBehaviours() []Behaviour {
+func accessBehaviors() []Behavior {
 	onlyAdministrators := host.WriteOptions{Access: host.AccessAdministrators}
-	return []Behaviour{
+	return []Behavior{
 		{"Files.Write", "a file for administrators is for nobody else", func(s *suite) {
 			s.must(s.Files.Write(s.ctx, configFile, strings.NewReader("key"), onlyAdministrators))
 			is(s, "access", s.stat(configFile).Access, host.AccessAdministrators)
@@ -129,8 +129,8 @@ func accessBehaviours() []Behaviour {
 // program is a copy of the idle program.
 const program = Scratch + `\program.exe`
 
-func inUseBehaviours() []Behaviour {
-	return []Behaviour{
+func inUseBehaviors() []Behavior {
+	return []Behavior{
 		{"Files.Write", "a running executable is not replaced", func(s *suite) {
 			s.runCopy()
 			s.fails(s.Files.Write(s.ctx, program, strings.NewReader("new"), host.WriteOptions{}), host.ErrInUse)

@@ -38,28 +38,28 @@ func await(ctx context.Context, calls func() error) error {
 	}
 }
 
-// waitForObject waits until a kernel object is signalled, which for a process means that it has ended, and for a mutex that the thread has
+// waitForObject waits until a kernel object is signaled, which for a process means that it has ended, and for a mutex that the thread has
 // it now, be it from one that ended without giving it back.
 func waitForObject(ctx context.Context, object windows.Handle) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	cancelled, err := windows.CreateEvent(nil, 1, 0, nil)
+	canceled, err := windows.CreateEvent(nil, 1, 0, nil)
 	if err != nil {
 		return fmt.Errorf("create an event: %w", err)
 	}
 	set := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(set)
-		_ = windows.SetEvent(cancelled) // fails on a bad handle only, and this one lives until the end of this function
+		_ = windows.SetEvent(canceled) // fails on a bad handle only, and this one lives until the end of this function
 	})
 	defer func() {
 		if !stop() {
 			<-set
 		}
-		_ = windows.CloseHandle(cancelled)
+		_ = windows.CloseHandle(canceled)
 	}()
-	which, err := windows.WaitForMultipleObjects([]windows.Handle{object, cancelled}, false, windows.INFINITE)
+	which, err := windows.WaitForMultipleObjects([]windows.Handle{object, canceled}, false, windows.INFINITE)
 	if err != nil {
 		return fmt.Errorf("wait: %w", err)
 	}

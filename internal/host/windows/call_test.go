@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-func TestCallsThatCannotBeCancelled(t *testing.T) {
+func TestCallsThatCannotBeCanceled(t *testing.T) {
 	why := errors.New("the caller has no more time")
 	t.Run("a caller that leaves does not wait for the call", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -56,7 +56,7 @@ func TestWaitingForAnObject(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("the wait ends when the object is signalled", func(t *testing.T) {
+	t.Run("the wait ends when the object is signaled", func(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- waitForObject(t.Context(), event) }()
 		if err := windows.SetEvent(event); err != nil {

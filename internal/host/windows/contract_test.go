@@ -91,7 +91,7 @@ func openContract(t *testing.T) hosttest.Machine {
 	}
 }
 
-// writeResults puts what the suite showed into the file, over what an earlier run showed of other behaviours.
+// writeResults puts what the suite showed into the file, over what an earlier run showed of other behaviors.
 func writeResults(t *testing.T, report hosttest.Report) {
 	t.Helper()
 	if contract.results == "" {

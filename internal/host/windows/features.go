@@ -185,11 +185,11 @@ func (s dismSession) change(ctx context.Context, name string, change dismChange)
 		return fmt.Errorf("make an event to cancel with: %w", err)
 	}
 	defer windows.CloseHandle(cancel) //nolint:errcheck // nobody waits on it any more
-	cancelled := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(cancelled); _ = windows.SetEvent(cancel) })
+	canceled := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(canceled); _ = windows.SetEvent(cancel) })
 	defer func() {
 		if !stop() {
-			<-cancelled // the event is in use until then
+			<-canceled // the event is in use until then
 		}
 	}()
 	return change.do(s, feature, cancel)

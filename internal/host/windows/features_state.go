@@ -50,7 +50,7 @@ const (
 	resultElevationRequired  result = 0x800702E4 // HRESULT of ERROR_ELEVATION_REQUIRED
 	resultNoSource           result = 0x800F081F // CBS_E_SOURCE_MISSING
 	resultRestartFirst       result = 0x800F082F // CBS_E_PENDING
-	resultCancelled          result = 0x800704C7 // HRESULT of ERROR_CANCELLED
+	resultCanceled           result = 0x800704C7 // the HRESULT by which Windows says that a call was canceled
 	resultAborted            result = 0x800704D3 // HRESULT of ERROR_REQUEST_ABORTED
 )
 

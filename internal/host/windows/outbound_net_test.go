@@ -63,7 +63,7 @@ func TestConnectTCP(t *testing.T) {
 	})
 	t.Run("a name is not looked up", func(t *testing.T) {
 		var dialer net.Dialer
-		dialer.ControlContext = func(context.Context, string, string, syscall.RawConn) error { t.Error("dialled"); return nil }
+		dialer.ControlContext = func(context.Context, string, string, syscall.RawConn) error { t.Error("dialed"); return nil }
 		if err := connectTCP(t.Context(), &dialer, "localhost:6443"); err == nil {
 			t.Error("connected")
 		}

@@ -68,7 +68,7 @@ Invoke-Step 'the service sshd starts at boot, and runs' 2 {
 
 # For members of the group Administrators, sshd reads this file and not the one in their profile. It refuses a file that others may
 # write. The groups are named by their identifiers, for their names differ by language. Other keys stay.
-Invoke-Step 'the public key is authorised' 1 {
+Invoke-Step 'the public key is authorized' 1 {
     $file = Join-Path $env:ProgramData 'ssh\administrators_authorized_keys'
     $text = ''
     if (Test-Path -LiteralPath $file) { $text = [IO.File]::ReadAllText($file) }

@@ -31,7 +31,7 @@ var forwards = map[string][]string{
 	"iphlpapi.dll": {"CreateIpForwardEntry2", "DeleteIpForwardEntry2"},
 }
 
-// renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbour in the order of names, which
+// renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbor in the order of names, which
 // Windows' loader searches, that nothing on a host calls.
 var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry", "DeleteIpForwardEntry2": "DeleteIpNetEntry"}
 

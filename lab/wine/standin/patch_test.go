@@ -66,7 +66,7 @@ func TestPatchWine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lacking, neighbour := range renamed {
+		for lacking, neighbor := range renamed {
 			if target, _ := forwarder(t, content, lacking); target != routesLibrary+"."+lacking {
 				t.Errorf("%s leads to %q", lacking, target)
 			}
@@ -74,8 +74,8 @@ func TestPatchWine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := e.slot(neighbour); err == nil {
-				t.Errorf("%s is there still", neighbour)
+			if _, _, err := e.slot(neighbor); err == nil {
+				t.Errorf("%s is there still", neighbor)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ func windowsMachines() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows})
 }
 
-// NewCache makes what keeps the Machines of Windows in memory, and all MachineSets: those of Windows need not be labelled so, only their Machines.
+// NewCache makes what keeps the Machines of Windows in memory, and all MachineSets: those of Windows need not be labeled so, only their Machines.
 // The API server must know both by then.
 func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
 	namespaces := map[string]cache.Config{v1alpha1.MachineNamespace: {}}
@@ -62,7 +62,7 @@ type Reconciler struct {
 	Client client.Client
 	// Machines reads Machines and MachineSets as NewCache keeps them.
 	Machines client.Reader
-	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labelled; whether a MachineSet is gone.
+	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labeled; whether a MachineSet is gone.
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder

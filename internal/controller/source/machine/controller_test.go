@@ -122,7 +122,7 @@ func instance(machine *machinev1beta1.Machine) *v1alpha1.WindowsInstance {
 
 func TestReconcile(t *testing.T) {
 	t.Run("makes an instance, says so on the Machine, and then writes nothing more", func(t *testing.T) {
-		b := newBench(t, windows("a"), windows("linux", unlabelled))
+		b := newBench(t, windows("a"), windows("linux", unlabeled))
 		b.mustReconcile()
 		if said := b.said(); len(said) != 1 || !strings.Contains(said[0], "WindowsInstanceCreated") {
 			t.Errorf("said %q", said)
@@ -139,20 +139,20 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 	t.Run("tells a Machine that lost its label from one that is gone", func(t *testing.T) {
-		unlabelled := windows("unlabelled", unlabelled)
-		b := newBench(t, unlabelled, instance(windows("unlabelled")), instance(windows("gone")))
+		unlabeled := windows("unlabeled", unlabeled)
+		b := newBench(t, unlabeled, instance(windows("unlabeled")), instance(windows("gone")))
 		result := b.mustReconcile()
-		if b.state("unlabelled") != v1alpha1.DesiredStateUnmanaged || b.state("gone") != v1alpha1.DesiredStateRemoved {
-			t.Errorf("states are %s and %s", b.state("unlabelled"), b.state("gone"))
+		if b.state("unlabeled") != v1alpha1.DesiredStateUnmanaged || b.state("gone") != v1alpha1.DesiredStateRemoved {
+			t.Errorf("states are %s and %s", b.state("unlabeled"), b.state("gone"))
 		}
 		if result.RequeueAfter != lookAgain {
 			t.Errorf("the Machine without label is looked at again after %s", result.RequeueAfter)
 		}
-		if err := b.api.Delete(t.Context(), unlabelled); err != nil {
+		if err := b.api.Delete(t.Context(), unlabeled); err != nil {
 			t.Fatal(err)
 		}
-		if result := b.mustReconcile(); b.state("unlabelled") != v1alpha1.DesiredStateRemoved || result.RequeueAfter != 0 {
-			t.Errorf("it is to be %s after its Machine has gone", b.state("unlabelled"))
+		if result := b.mustReconcile(); b.state("unlabeled") != v1alpha1.DesiredStateRemoved || result.RequeueAfter != 0 {
+			t.Errorf("it is to be %s after its Machine has gone", b.state("unlabeled"))
 		}
 	})
 	t.Run("removes nothing when the API server does not say that the Machine is gone", func(t *testing.T) {

@@ -42,7 +42,7 @@ func leftAlone(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstan
 	case v1alpha1.ReasonMachineFailed:
 		why = "The Machine has failed."
 	case v1alpha1.ReasonMachineIgnored:
-		why = "The Machine is labelled to be ignored, or no longer as a Windows Machine."
+		why = "The Machine is labeled to be ignored, or no longer as a Windows Machine."
 	}
 	return machineEvent{instance, machine, corev1.EventTypeNormal, instance.Spec.DesiredStateReason, "LeaveAlone", why + " Host and Node are left alone."}
 }

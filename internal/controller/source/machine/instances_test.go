@@ -44,7 +44,7 @@ func uid(uid string) edit { return func(m *machinev1beta1.Machine) { m.UID = typ
 
 func label(key, value string) edit { return func(m *machinev1beta1.Machine) { m.Labels[key] = value } }
 
-func unlabelled(m *machinev1beta1.Machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }
+func unlabeled(m *machinev1beta1.Machine) { delete(m.Labels, v1alpha1.LabelMachineOSID) }
 
 func deleted(m *machinev1beta1.Machine) {
 	m.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -112,7 +112,7 @@ func TestAMachineGetsAnInstance(t *testing.T) {
 		"not with a deletion timestamp, whatever its phase":          {windows("a", deleted), false},
 		"not when it is to be ignored":                               {windows("a", label(v1alpha1.LabelIgnore, "true")), false},
 		"when it is not to be ignored":                               {windows("a", label(v1alpha1.LabelIgnore, "false")), true},
-		"not without the label":                                      {windows("a", unlabelled), false},
+		"not without the label":                                      {windows("a", unlabeled), false},
 		"not when it is a Linux Machine":                             {windows("a", label(v1alpha1.LabelMachineOSID, "Linux")), false},
 		"not when it is of the control plane, whatever its OS label": {windows("a", label(labelRole, roleControlPlane)), false},
 	} {
@@ -260,8 +260,8 @@ func TestAnInstanceIsLeftAlone(t *testing.T) {
 		"while its Machine is in phase Deleting":                  {[]edit{phase(machinev1beta1.PhaseDeleting)}, v1alpha1.ReasonMachineDeleting},
 		"when its Machine has failed":                             {[]edit{phase(machinev1beta1.PhaseFailed)}, v1alpha1.ReasonMachineFailed},
 		"when its Machine is to be ignored":                       {[]edit{label(v1alpha1.LabelIgnore, "true")}, v1alpha1.ReasonMachineIgnored},
-		"when its Machine has lost the label":                     {[]edit{unlabelled}, v1alpha1.ReasonMachineIgnored},
-		"when its Machine is labelled for another system":         {[]edit{label(v1alpha1.LabelMachineOSID, "Linux")}, v1alpha1.ReasonMachineIgnored},
+		"when its Machine has lost the label":                     {[]edit{unlabeled}, v1alpha1.ReasonMachineIgnored},
+		"when its Machine is labeled for another system":          {[]edit{label(v1alpha1.LabelMachineOSID, "Linux")}, v1alpha1.ReasonMachineIgnored},
 		"as being deleted, also when its Machine is ignored":      {[]edit{deleted, label(v1alpha1.LabelIgnore, "true")}, v1alpha1.ReasonMachineDeleting},
 		"as being deleted, also when its Machine has failed":      {[]edit{deleted, phase(machinev1beta1.PhaseFailed)}, v1alpha1.ReasonMachineDeleting},
 		"without its Machine's addresses, as they are at the end": {[]edit{deleted, addresses()}, v1alpha1.ReasonMachineDeleting},
@@ -286,8 +286,8 @@ func TestAnInstanceIsLeftAlone(t *testing.T) {
 		}
 	})
 	t.Run("whatever else its Machine asks for meanwhile", func(t *testing.T) {
-		ignored := the(t, list(windows("a", unlabelled)), present).After
-		none(t, list(windows("a", unlabelled, addresses(internalIP("10.0.0.9")))), *ignored)
+		ignored := the(t, list(windows("a", unlabeled)), present).After
+		none(t, list(windows("a", unlabeled, addresses(internalIP("10.0.0.9")))), *ignored)
 	})
 }
 
@@ -346,10 +346,10 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 		none(t, list(windows("a", deleted)), host)
 	})
 	t.Run("a host stays without any Machine, also when its label is wrong", func(t *testing.T) {
-		mislabelled := *host.DeepCopy()
-		mislabelled.Labels[v1alpha1.LabelSource] = v1alpha1.SourceMachine
+		mislabeled := *host.DeepCopy()
+		mislabeled.Labels[v1alpha1.LabelSource] = v1alpha1.SourceMachine
 		none(t, nil, host)
-		none(t, nil, mislabelled)
+		none(t, nil, mislabeled)
 	})
 }
 

@@ -123,7 +123,7 @@ func TestUpgradeStrategy(t *testing.T) {
 	})
 	t.Run("a MachineSet of no Windows Machine may be annotated with anything", func(t *testing.T) {
 		set := machineSet("a", annotation, "Rolling")
-		b := newBench(t, set, windows("m", controlledBy(set), unlabelled))
+		b := newBench(t, set, windows("m", controlledBy(set), unlabeled))
 		b.mustReconcile()
 		if said := b.said(); len(said) > 0 {
 			t.Errorf("said %q", said)
