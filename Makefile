@@ -200,6 +200,10 @@ generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the
 	@go run ./hack/support
 	@go run ./hack/verified
 
+.PHONY: siblings
+siblings: ## Show how many sibling files a file of each package calls on average: how much one must read to understand one.
+	@go run ./hack/siblings internal/controller/* internal/controller/source/* internal/* | sort -t'.' -k1,1
+
 .PHONY: fmt
 fmt: ## Format all Go code.
 	@gofmt -w .

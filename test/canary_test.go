@@ -168,7 +168,7 @@ func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	}
 }
 
-// private tells whether only administrators may read a path: by its own access, or by that of a folder above it.
+// private reports whether only administrators may read a path: by its own access, or by that of a folder above it.
 func private(path string, access func(string) host.Access) bool {
 	for {
 		if access(path) == host.AccessAdministrators {

@@ -136,7 +136,7 @@ func restored(t *testing.T, r *rig.Rig, name string) {
 	ready(t, r, name)
 }
 
-// follow collects what the statuses of all instances say from now on. The function that it returns ends that and tells whether a
+// follow collects what the statuses of all instances say from now on. The function that it returns ends that and reports whether a
 // condition was false for the reason in these words.
 func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
 	t.Helper()

@@ -31,7 +31,7 @@ func waitForReason(t *testing.T, r *rig.Rig, name string, reasons ...string) *v1
 	return found
 }
 
-// eventSeen tells whether there is an event with the reason whose note holds the text.
+// eventSeen reports whether there is an event with the reason whose note holds the text.
 func eventSeen(t *testing.T, r *rig.Rig, reason, text string) bool {
 	t.Helper()
 	seen := false

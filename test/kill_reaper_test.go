@@ -104,7 +104,7 @@ func (k *reaper) killAgent(o fake.Operation, who, label string) error {
 	return errStruck
 }
 
-// survives tells whether verbs of the host live on without their session: some hosts' do.
+// survives reports whether verbs of the host live on without their session: some hosts' do.
 func survives(h *rig.Host) bool {
 	return h.Options.Name == "instance-4" || h.Options.Name == "instance-7"
 }
@@ -167,7 +167,7 @@ func (k *reaper) run(done <-chan struct{}) {
 	}
 }
 
-// allStand tells whether nobody is at work any more.
+// allStand reports whether nobody is at work any more.
 func (k *reaper) allStand() bool {
 	var instances v1alpha1.WindowsInstanceList
 	if err := k.rig.Client.List(k.Context(), &instances); err != nil {
@@ -203,7 +203,7 @@ func (k *reaper) end() {
 	}
 }
 
-// occupied tells whether somebody stands at a boundary, and must not run into a limit there.
+// occupied reports whether somebody stands at a boundary, and must not run into a limit there.
 func (k *reaper) occupied() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

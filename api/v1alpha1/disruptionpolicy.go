@@ -20,13 +20,13 @@ const (
 	UpgradeInPlace UpgradeStrategy = "InPlace"
 )
 
-// WindowsDisruptionPolicySpec says how many Windows nodes the operator may disturb, and when. It is written by an administrator.
+// WindowsDisruptionPolicySpec says how many Windows nodes the operator may disturb at a time, and when. An administrator writes it.
 type WindowsDisruptionPolicySpec struct {
-	// Paused holds up every disturbance but those that were asked for by taking a host out of its source.
+	// paused stops all disruptions of nodes, except the removal of hosts that were taken out of their source.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// MaxUnavailable is how many Windows nodes may be unavailable because of the operator, of Machines and listed hosts together: a number,
-	// or a percentage of them, rounded down but never less than one.
+	// maxUnavailable is how many Windows nodes may be unavailable because of the operator, nodes of Machines and of listed hosts together. It is a
+	// number, or a percentage of the nodes, which is rounded down and is never less than one node.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]*|[1-9][0-9]?%|100%)$`
@@ -34,44 +34,44 @@ type WindowsDisruptionPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 2147483647)",message="must be a number from 1 on, or a percentage"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Pools are limits of single pools, within that of all nodes. A pool without an entry has the limit of all nodes.
+	// pools limits single pools of nodes further. A pool without an entry has the limit of all nodes.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
 	Pools []DisruptionPool `json:"pools,omitempty"`
-	// HostPoolLabel is the key of a Node label by which listed hosts are parted into pools: hosts of one value are a pool. Empty: all listed
-	// hosts are one.
+	// hostPoolLabel is the key of a Node label that divides the listed hosts into pools: hosts with the same value form a pool. Without it, all
+	// listed hosts form one pool.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	HostPoolLabel string `json:"hostPoolLabel,omitempty"`
-	// MaintenanceWindows are the times in which nodes may begin to be disturbed; none: at any time.
+	// maintenanceWindows are the times in which a disruption may begin. Without any, it may begin at any time.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	MaintenanceWindows []MaintenanceWindow `json:"maintenanceWindows,omitempty"`
-	// CanarySoak is how long the first node of a pool must stay Ready with another version of the operator before the others follow.
+	// canarySoak is how long the first node of a pool must stay Ready with another version of the operator before the others follow.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	// +optional
 	CanarySoak *metav1.Duration `json:"canarySoak,omitempty"`
-	// StopOnFailure lets no further node be disturbed while one has failed.
+	// stopOnFailure stops further disruptions while the change of a node has failed.
 	// +optional
 	StopOnFailure bool `json:"stopOnFailure,omitempty"`
-	// FailureDeadline is how long a node counts as unavailable that does not come back from a change. Then it has failed.
+	// failureDeadline is how long a node that does not come back from a change counts as unavailable. After that time the change has failed.
 	// +kubebuilder:default="30m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	// +optional
 	FailureDeadline *metav1.Duration `json:"failureDeadline,omitempty"`
-	// DrainTimeout is how long the pods of a node may take to leave it. Then it takes pods again, and another node's turn comes. It is part of
-	// failureDeadline: where it is not shorter than that, it is half of it.
+	// drainTimeout is how long the pods of a node may take to leave it. After that time the node takes pods again, and another node has its turn.
+	// A drainTimeout that is not shorter than failureDeadline counts as half of failureDeadline.
 	// +kubebuilder:default="15m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	// +optional
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
-	// UpgradeStrategy is that of Machines whose MachineSet has no annotation windowsmachineconfig.openshift.io/upgrade-strategy.
+	// upgradeStrategy applies to Machines whose MachineSet has no annotation windowsmachineconfig.openshift.io/upgrade-strategy.
 	// +kubebuilder:default=Replace
 	// +optional
 	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitempty"`
@@ -79,34 +79,34 @@ type WindowsDisruptionPolicySpec struct {
 
 // DisruptionPool limits one pool of nodes.
 type DisruptionPool struct {
-	// Name is MachineSet/<name>, or Machines for those that no MachineSet controls, or Hosts for all listed hosts; where hostPoolLabel parts
-	// those, Hosts/<value of the label>, and Hosts is for those without the label.
+	// name is MachineSet/<name>, or Machines for Machines that no MachineSet controls, or Hosts for the listed hosts. With hostPoolLabel, it is
+	// Hosts/<value of the label>, and Hosts for listed hosts without the label.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=270
 	Name string `json:"name"`
-	// MaxUnavailable is a number, or a percentage of the pool's nodes, rounded down but never less than one.
+	// maxUnavailable is a number, or a percentage of the pool's nodes, which is rounded down and is never less than one node.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]*|[1-9][0-9]?%|100%)$`
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 2147483647)",message="must be a number from 1 on, or a percentage"
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Paused holds up this pool.
+	// paused stops the disruptions of this pool.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// MaintenanceWindow is a time that comes again and again.
+// MaintenanceWindow is a time that recurs.
 type MaintenanceWindow struct {
-	// Schedule is when it begins, as five fields of cron: "0 2 * * SAT".
+	// schedule is when the window begins, as five fields of cron: "0 2 * * SAT".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=100
 	Schedule string `json:"schedule"`
-	// Duration is how long it lasts.
+	// duration is how long the window lasts.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(h|m|s|ms)){1,4}$`
 	Duration metav1.Duration `json:"duration"`
-	// TimeZone is that of the schedule, such as Europe/Paris. Default: UTC.
+	// timeZone is the time zone of the schedule, such as Europe/Paris. The default is UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
@@ -128,51 +128,54 @@ const (
 
 // Disruption is a node that the operator disturbs, or a Machine that it has deleted and that is not replaced yet.
 type Disruption struct {
-	// Instance is the name of the WindowsInstance, and InstanceUID tells it from another one of that name.
-	Instance    string    `json:"instance"`
+	// instance is the name of the WindowsInstance.
+	Instance string `json:"instance"`
+	// instanceUID distinguishes the WindowsInstance from another one of the same name.
 	InstanceUID types.UID `json:"instanceUID"`
-	// Node is the name of its Node.
+	// node is the name of the Node.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// Pool is the pool of the node.
+	// pool is the pool of the node.
 	Pool string `json:"pool"`
-	// Cause is why.
+	// cause is why the node is disturbed.
 	Cause DisruptionCause `json:"cause"`
-	// Version is the version of the operator that the node is brought to.
+	// version is the version of the operator that the node is brought to.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Machine is the name of the Machine that was deleted for it; empty for a change in place.
+	// machine is the name of the Machine that was deleted. It is empty for a change in place.
 	// +optional
 	Machine string `json:"machine,omitempty"`
-	// Since is when it began. It counts until it ends, or until failureDeadline has passed.
+	// since is when the disruption began. The disruption counts until it ends, or until failureDeadline has passed.
 	Since metav1.Time `json:"since"`
-	// Operator is the process that has it. Only that one ends it, or one that has taken it over.
+	// operator is the process of the operator that works on the node. Only this process ends the disruption, or one that has taken it over.
 	Operator string `json:"operator"`
 }
 
 // WindowsDisruptionPolicyStatus is what is being disturbed. Only the operator writes it.
 type WindowsDisruptionPolicyStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Disruptions are the nodes that are disturbed now. Every decision to disturb one more is written here, and nowhere else: of two that
-	// are made at the same time, the API server takes one.
+	// disruptions are the nodes that are disturbed now. Every decision to disturb one more node is written here and nowhere else: of two
+	// decisions that are made at the same time, the API server accepts one.
 	// +optional
 	// +listType=map
 	// +listMapKey=instance
 	Disruptions []Disruption `json:"disruptions,omitempty"`
-	// Summary says in words how far the nodes are.
+	// summary describes the progress of the nodes.
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// Nodes are all Windows nodes in service, Updated those with the operator's version, and Failed those whose last change has failed.
+	// nodes is the number of Windows nodes in service.
 	// +optional
 	Nodes int32 `json:"nodes"`
+	// updated is the number of nodes that have the version of the operator.
 	// +optional
 	Updated int32 `json:"updated"`
+	// failed is the number of nodes whose last change has failed.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Conditions are Valid (the spec can be followed), Progressing (nodes are to be changed) and Stopped (none is disturbed any more until an
-	// administrator does something).
+	// conditions are Valid (the operator can follow the spec), Progressing (nodes are still to be changed) and Stopped (no node is disturbed until
+	// an administrator acts).
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -24,36 +24,36 @@ const (
 // WindowsInstanceSpec says which host this is and what it should be. It is written by the sources (Machines and the ConfigMap
 // windows-instances); a user may set paused.
 type WindowsInstanceSpec struct {
-	// Address is the IPv4 address or DNS name under which the host is reached, as its source gives it.
+	// address is the IPv4 address or DNS name under which the host is reached, as its source gives it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Address string `json:"address"`
-	// Username is the administrator that the operator logs in as. Empty when the source names none: then nothing is done.
+	// username is the administrator that the operator logs in as. If it is empty, the operator does not touch the host.
 	// +optional
 	// +kubebuilder:validation:MaxLength=104
 	Username string `json:"username,omitempty"`
-	// Source is where the instance comes from.
+	// source is where the instance comes from.
 	Source Source `json:"source"`
-	// HostName is the computer name that the host is given; empty leaves the one it has.
+	// hostName is the computer name that the host is given. If it is empty, the host keeps its name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	HostName string `json:"hostName,omitempty"`
-	// Node is what the source wants its Node to carry besides what every Windows node has.
+	// node has labels and taints for the Node, in addition to those of every Windows node.
 	// +optional
 	Node *NodeMetadata `json:"node,omitempty"`
-	// DesiredState is Node; Unmanaged while the source wants the host left alone; or Removed once the source no longer lists the host.
+	// desiredState is Node; or Unmanaged, while the host is to be left alone; or Removed, when the source no longer lists the host.
 	// +kubebuilder:default=Node
 	DesiredState DesiredState `json:"desiredState,omitempty"`
-	// DesiredStateReason says why the host is Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
+	// desiredStateReason says why the host is Unmanaged: MachineDeleting, MachineFailed or MachineIgnored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DesiredStateReason string `json:"desiredStateReason,omitempty"`
-	// UpgradeStrategy is how the host comes to another version of the operator. Listed hosts, and Machines that no MachineSet would make
+	// upgradeStrategy is how the host comes to another version of the operator. Listed hosts, and Machines that no MachineSet would make
 	// again, are changed in place.
 	// +optional
 	// +kubebuilder:default=InPlace
 	UpgradeStrategy UpgradeStrategy `json:"upgradeStrategy,omitempty"`
-	// Paused stops the operator from touching the host until it is false again.
+	// paused is true while the operator must not touch the host.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
@@ -61,10 +61,10 @@ type WindowsInstanceSpec struct {
 // Source is where an instance comes from. Exactly one field is set.
 // +kubebuilder:validation:XValidation:rule="has(self.machine) != has(self.configMapKey)",message="exactly one of machine and configMapKey must be set"
 type Source struct {
-	// Machine is the Machine of the Machine API that the instance was made for.
+	// machine is the Machine of the Machine API that the instance was made for.
 	// +optional
 	Machine *MachineReference `json:"machine,omitempty"`
-	// ConfigMapKey is the key in the ConfigMap windows-instances that lists the host.
+	// configMapKey is the key in the ConfigMap windows-instances that lists the host.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -73,18 +73,20 @@ type Source struct {
 
 // MachineReference names a Machine.
 type MachineReference struct {
+	// namespace is the namespace of the Machine.
 	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// UID tells this Machine from another one of the same name, which is another host.
+	// name is the name of the Machine.
+	Name string `json:"name"`
+	// uid distinguishes this Machine from another one of the same name, which is another host.
 	UID types.UID `json:"uid"`
 }
 
 // NodeMetadata are labels and taints of a Node, as spec.metadata and spec.taints of its Machine give them.
 type NodeMetadata struct {
-	// Labels are set on the Node and kept there. A Node may have others.
+	// labels are set on the Node and kept there. A Node may have others.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Taints are set on the Node when it joins.
+	// taints are set on the Node when it joins.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
@@ -92,38 +94,38 @@ type NodeMetadata struct {
 
 // WindowsInstanceStatus is how far the host is, and why. Only the operator writes it.
 type WindowsInstanceStatus struct {
-	// ObservedGeneration is the generation of the spec that the status speaks of.
+	// observedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Summary is the reason of the condition that stands in the way of Ready, or Ready.
+	// summary is the reason of the condition that keeps the instance from being Ready, or Ready.
 	// +optional
 	Summary string `json:"summary,omitempty"`
-	// NextAction says in words what happens next, or what an administrator must do.
+	// nextAction describes what happens next, or what an administrator must do.
 	// +optional
 	NextAction string `json:"nextAction,omitempty"`
-	// Step is what is being done right now.
+	// step is the step that is in progress.
 	// +optional
 	Step *StepStatus `json:"step,omitempty"`
-	// HostKey is the pinned SSH host key.
+	// hostKey is the pinned SSH host key.
 	// +optional
 	HostKey *HostKey `json:"hostKey,omitempty"`
-	// Host are the facts that the host told of itself.
+	// host has the facts that the host reported.
 	// +optional
 	Host *HostStatus `json:"host,omitempty"`
-	// NodeRef names the Node. It is set before the host is changed: a claim to the name.
+	// nodeRef names the Node. It is set before the host is changed, and claims the name.
 	// +optional
 	NodeRef *NodeReference `json:"nodeRef,omitempty"`
-	// Registration is the UID of the Node that was deleted last while its host stayed listed. A change restarts the kubelet, which
-	// registers a Node only when it starts.
+	// registration is the UID of the last Node that was deleted while its host stayed listed. A new value restarts the kubelet, which registers
+	// a Node only when it starts.
 	// +optional
 	Registration string `json:"registration,omitempty"`
-	// Version is the operator version that configured the host last.
+	// version is the version of the operator that last configured the host.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// SpecDigest identifies the NodeSpec that the host was brought to.
+	// specDigest identifies the NodeSpec that the host was brought to.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
-	// PublicKeyHash identifies the SSH key that the host was configured with.
+	// publicKeyHash identifies the SSH key that the host was configured with.
 	// +optional
 	PublicKeyHash string `json:"publicKeyHash,omitempty"`
 	// restartStartedAt is when the host last said that it restarts. It is absent when no restart is awaited.
@@ -138,18 +140,18 @@ type WindowsInstanceStatus struct {
 	// awaitsVersion is the version of the operator for which the Machine of the host is to be replaced. Other versions ignore it.
 	// +optional
 	AwaitsVersion string `json:"awaitsVersion,omitempty"`
-	// FailedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
+	// failedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
 	// +optional
 	FailedChange *FailedChange `json:"failedChange,omitempty"`
-	// RequestedReboot is a restart that an administrator has asked for and that is under way.
+	// requestedReboot is a restart that an administrator has asked for and that is under way.
 	// +optional
 	RequestedReboot *RequestedReboot `json:"requestedReboot,omitempty"`
-	// Certificates are those client certificates of the node's services that the operator renews. The kubelet renews its own.
+	// certificates are those client certificates of the node's services that the operator renews. The kubelet renews its own.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Certificates []CertificateStatus `json:"certificates,omitempty"`
-	// Conditions are Reachable, Supported, Prepared, Installed, Joined, NetworkReady, Ready and UpToDate.
+	// conditions are Reachable, Supported, Prepared, Installed, Joined, NetworkReady, Ready and UpToDate.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -158,110 +160,112 @@ type WindowsInstanceStatus struct {
 
 // CertificateStatus is the client certificate of one of the node's services.
 type CertificateStatus struct {
-	// Name is that of the Windows service.
+	// name is the name of the Windows service.
 	Name string `json:"name"`
-	// NotAfter is when the certificate expires.
+	// notAfter is when the certificate expires.
 	NotAfter metav1.Time `json:"notAfter"`
-	// RenewAt is when the operator replaces it.
+	// renewAt is when the operator replaces it.
 	RenewAt metav1.Time `json:"renewAt"`
 }
 
 // FailedChange is an attempt to change a node in service that failed.
 type FailedChange struct {
-	// Cause is why the node was to be changed.
+	// cause is why the node was to be changed.
 	Cause DisruptionCause `json:"cause"`
-	// Version is the operator's that has tried it, and SpecDigest identifies the NodeSpec that the host was to be brought to. Another of
-	// either is tried at once.
+	// version is the version of the operator that has tried the change. Another version tries again at once.
 	// +optional
 	Version string `json:"version,omitempty"`
+	// specDigest identifies the NodeSpec that the host was to be brought to. Another NodeSpec is tried at once.
 	// +optional
 	SpecDigest string `json:"specDigest,omitempty"`
-	// PreviousDigest identifies what the host was before, and is brought back to. Empty when there is no way back.
+	// previousDigest identifies what the host was before, and is brought back to. Empty when there is no way back.
 	// +optional
 	PreviousDigest string `json:"previousDigest,omitempty"`
-	// Reason says what went wrong, as the reason of a condition.
+	// reason says what went wrong, as the reason of a condition.
 	Reason string `json:"reason"`
-	// Message says what went wrong.
+	// message says what went wrong.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Time is when it failed last.
+	// time is when it failed last.
 	Time metav1.Time `json:"time"`
-	// Attempts is how often it has failed.
+	// attempts is how often it has failed.
 	Attempts int32 `json:"attempts"`
-	// DrainTimedOut is true when the pods of the node did not leave in time, so that nothing on the host was changed.
+	// drainTimedOut is true when the pods of the node did not leave in time, so that nothing on the host was changed.
 	// +optional
 	DrainTimedOut bool `json:"drainTimedOut,omitempty"`
-	// RolledBack is true when the host is again what it was before.
+	// rolledBack is true when the host is as it was before the change.
 	// +optional
 	RolledBack bool `json:"rolledBack,omitempty"`
-	// RetryAfter is when the operator tries it again by itself.
+	// retryAfter is when the operator tries the change again.
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
 }
 
 // RequestedReboot is a restart that an administrator has asked for.
 type RequestedReboot struct {
-	// BootID is that of the boot which the restart is to end.
+	// bootID identifies the boot that the restart ends.
 	BootID string `json:"bootID"`
-	// StartedAt is when the host was told to restart first.
+	// startedAt is when the operator first requested the restart.
 	StartedAt metav1.Time `json:"startedAt"`
 }
 
 // StepStatus is a step in progress.
 type StepStatus struct {
-	// Name is the step's name as in the agent's plan, or a phase of the operator.
+	// name is the step's name as in the agent's plan, or a phase of the operator.
 	Name string `json:"name"`
-	// Index and Of tell how far the plan is.
+	// index is the number of the step in the plan, from 1.
 	// +optional
 	Index int32 `json:"index,omitempty"`
+	// of is the number of steps in the plan.
 	// +optional
 	Of int32 `json:"of,omitempty"`
-	// Detail is what is waited for, or how many bytes are done.
+	// detail is what is waited for, or how many bytes are done.
 	// +optional
 	Detail string `json:"detail,omitempty"`
-	// StartedAt is when the step began.
+	// startedAt is when the step began.
 	StartedAt metav1.Time `json:"startedAt"`
 }
 
 // HostKey is an SSH host key.
 type HostKey struct {
-	// Type is the algorithm, such as ssh-ed25519.
+	// type is the algorithm, such as ssh-ed25519.
 	Type string `json:"type"`
-	// Key is the public key in base64.
+	// key is the public key in base64.
 	Key string `json:"key"`
-	// Fingerprint is the SHA256 fingerprint as ssh-keygen -l prints it.
+	// fingerprint is the SHA256 fingerprint as ssh-keygen -l prints it.
 	Fingerprint string `json:"fingerprint"`
 }
 
 // HostStatus are facts of a host.
 type HostStatus struct {
-	// Name is the host name in force.
+	// name is the host name in force.
 	Name string `json:"name"`
-	// Product is the Windows product, such as Windows Server 2022 Datacenter.
+	// product is the Windows product, such as Windows Server 2022 Datacenter.
 	// +optional
 	Product string `json:"product,omitempty"`
-	// Build is the Windows build with its revision, such as 10.0.20348.681.
+	// build is the Windows build with its revision, such as 10.0.20348.681.
 	// +optional
 	Build string `json:"build,omitempty"`
-	// MachineID is the Windows installation's own identifier.
+	// machineID is the Windows installation's own identifier.
 	// +optional
 	MachineID string `json:"machineID,omitempty"`
-	// BootID differs after each boot.
+	// bootID differs after each boot.
 	// +optional
 	BootID string `json:"bootID,omitempty"`
-	// Addresses are the host's IPv4 addresses, that of the default route first.
+	// addresses are the host's IPv4 addresses, that of the default route first.
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
 }
 
 // NodeReference names a Node.
 type NodeReference struct {
+	// name is the name of the Node.
 	Name string `json:"name"`
-	// Confirmed is true once no other instance and no other Node was found to have the name. A name that is not confirmed is only
+	// confirmed is true once no other instance and no other Node was found to have the name. A name that is not confirmed is only
 	// claimed.
 	// +optional
 	Confirmed bool `json:"confirmed,omitempty"`
-	// UID is set once the Node exists.
+	// uid is set once the Node exists.
 	// +optional
 	UID string `json:"uid,omitempty"`
 }

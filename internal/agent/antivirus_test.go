@@ -18,7 +18,7 @@ func exclusionSteps(steps []string) []string {
 	return slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return !strings.Contains(step, "Exclusion ") })
 }
 
-// excludes tells whether Microsoft Defender Antivirus leaves out all that the spec names.
+// excludes reports whether Microsoft Defender Antivirus leaves out all that the spec names.
 func (r *rig) excludes(spec nodespec.NodeSpec) bool {
 	for _, exclusion := range spec.Exclusions {
 		if !slices.ContainsFunc(r.Exclusions(), exclusion.Is) {

@@ -36,7 +36,7 @@ func (c *serviceClock) NewTicker(interval time.Duration) clock.Ticker {
 	return looks
 }
 
-// isIdle tells whether the service waits for its next look.
+// isIdle reports whether the service waits for its next look.
 func (c *serviceClock) isIdle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

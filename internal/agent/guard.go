@@ -36,7 +36,7 @@ func (a *agent) guardOwnFolder(ctx context.Context) error {
 	return nil
 }
 
-// closed tells whether only administrators may use a folder, and nobody else has made it.
+// closed reports whether only administrators may use a folder, and nobody else has made it.
 func closed(info host.FileInfo) bool {
 	return info.Directory && info.LinkTarget == "" && info.Access == host.AccessAdministrators
 }
@@ -123,7 +123,7 @@ func (a *agent) refuseAtWork(ctx context.Context) error {
 			"and take those rights away (icacls)", nodespec.ServiceAgent, nodespec.AgentRoot)}
 }
 
-// recorded tells whether a ledger that only administrators could write names a path.
+// recorded reports whether a ledger that only administrators could write names a path.
 func (a *agent) recorded(ctx context.Context, path string) (bool, error) {
 	if own, err := a.host.Files.Stat(ctx, nodespec.AgentRoot); err != nil || !closed(own) {
 		return false, nil //nolint:nilerr // there is no such ledger
@@ -161,7 +161,7 @@ func (a *agent) noteRoot(ctx context.Context) error {
 	return a.store.write(ctx, nodespec.FoundPath, []byte(host.AccessInherited))
 }
 
-// foundOpen tells whether C:\k was closed to others and the ledger may not say so.
+// foundOpen reports whether C:\k was closed to others and the ledger may not say so.
 func (a *agent) foundOpen(ctx context.Context) (bool, error) {
 	note, err := a.store.read(ctx, nodespec.FoundPath)
 	return note != nil, err

@@ -62,7 +62,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: encoded}), nil
 }
 
-// matches tells whether the request asks for the identity.
+// matches reports whether the request asks for the identity.
 func (p *pair) matches(identity nodespec.Identity) bool {
 	return p.request != nil && p.request.Subject.CommonName == identity.CommonName &&
 		slices.Equal(p.request.Subject.Organization, []string{identity.Organization})

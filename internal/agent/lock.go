@@ -97,7 +97,7 @@ func (a *agent) programOf(ctx context.Context, pid int) string {
 	return ""
 }
 
-// judgeLock tells whether the process that wrote the lock still runs. A lock that nobody can read is nobody's.
+// judgeLock reports whether the process that wrote the lock still runs. A lock that nobody can read is nobody's.
 func (a *agent) judgeLock(ctx context.Context, data []byte, bootID string) (other holder, alive bool, err error) {
 	if unreadable := json.Unmarshal(data, &other); unreadable != nil || other.BootID != bootID {
 		return other, false, nil //nolint:nilerr // nobody writes a lock that cannot be read and goes on

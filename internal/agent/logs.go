@@ -88,7 +88,7 @@ func (l *logKeeper) rotate(ctx context.Context, log nodespec.Log) error {
 	return errors.Join(err, l.deleteUseless(ctx, log))
 }
 
-// tooLarge tells whether a log is to be rotated.
+// tooLarge reports whether a log is to be rotated.
 func (l *logKeeper) tooLarge(ctx context.Context, log nodespec.Log) (bool, error) {
 	info, err := l.host.Files.Stat(ctx, log.Path)
 	if errors.Is(err, host.ErrNotExist) {

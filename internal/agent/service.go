@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// IsService tells whether a command line asks for the service, which a program can run only under the service control manager.
+// IsService reports whether a command line asks for the service, which a program can run only under the service control manager.
 func IsService(args []string) bool { return len(args) > 0 && verb.Name(args[0]) == verb.Service }
 
 // serve is the agent as a Windows service: it holds the host to the spec that the operator left there, until it is told to stop.

@@ -30,7 +30,7 @@ type bootWait struct {
 	started bool // the node was brought up since the boot
 }
 
-// waits tells whether the agent must wait for Windows. up says whether those run that are waited for, and all whether all of the node do.
+// waits reports whether the agent must wait for Windows. up says whether those run that are waited for, and all whether all of the node do.
 func (b *bootWait) waits(ctx context.Context, up, all bool) bool {
 	if b.over {
 		return false
@@ -75,10 +75,10 @@ func (b *bootWait) applied(ctx context.Context) bool {
 	return err == nil && b.booted && file.Modified.After(b.boot)
 }
 
-// lasts tells whether the node's start after a boot may still be under way.
+// lasts reports whether the node's start after a boot may still be under way.
 func (b *bootWait) lasts() bool { return !b.started && b.clock.Now().Before(b.until.Add(LimitNetwork)) }
 
-// starting tells whether a step is a part of the node's start after a boot and no repair: nothing was wrong.
+// starting reports whether a step is a part of the node's start after a boot and no repair: nothing was wrong.
 func (b *bootWait) starting(step plan.Step, spec *nodespec.NodeSpec) bool {
 	if spec == nil || !b.lasts() {
 		return false
@@ -94,7 +94,7 @@ func (b *bootWait) starting(step plan.Step, spec *nodespec.NodeSpec) bool {
 	return plan.IsForNetwork(step, *spec)
 }
 
-// up tells whether those of a spec's services run that Windows starts by itself and that the agent waits for after a boot: what others depend
+// up reports whether those of a spec's services run that Windows starts by itself and that the agent waits for after a boot: what others depend
 // on that the agent starts, or all where it starts none.
 func up(spec nodespec.NodeSpec, present []host.Service) bool {
 	for _, name := range awaited(spec) {
@@ -154,7 +154,7 @@ func startsKubelet(step plan.Step) bool {
 	return ok && strings.EqualFold(start.Service, nodespec.ServiceKubelet)
 }
 
-// arrived tells whether the network is there that was waited for.
+// arrived reports whether the network is there that was waited for.
 func (n *networkWait) arrived(ctx context.Context) bool {
 	if n.awaited == nil || n.silent {
 		return false

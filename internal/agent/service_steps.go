@@ -118,7 +118,7 @@ func (r *repairer) readers(file nodespec.File) (names []string) {
 	return names
 }
 
-// skips tells whether a step needs one that was not done.
+// skips reports whether a step needs one that was not done.
 func (r *repairer) skips(step plan.Step) bool {
 	switch o := step.Operation.(type) {
 	case plan.StopService:
@@ -151,7 +151,7 @@ func (r *repairer) dependencies(name string) (names []string) {
 	return names
 }
 
-// runs tells whether a service runs by now.
+// runs reports whether a service runs by now.
 func (r *repairer) runs(name string) bool {
 	if down, known := r.down[name]; known {
 		return !down

@@ -21,7 +21,7 @@ type watcher struct {
 	up       bool          // the node's services that are waited for after a boot, at the last look
 }
 
-// look tells whether anything differs from the last look. What cannot be looked at is left to the comparison, which says why.
+// look reports whether anything differs from the last look. What cannot be looked at is left to the comparison, which says why.
 func (w *watcher) look(ctx context.Context) bool {
 	if err := w.readSpec(ctx); err != nil {
 		return false

@@ -43,7 +43,7 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	return nil
 }
 
-// isProxyURL tells whether programs on a node can be given a text as their proxy. It goes into environments of services, where a line
+// isProxyURL reports whether programs on a node can be given a text as their proxy. It goes into environments of services, where a line
 // end or a NUL would begin another variable.
 func isProxyURL(text string) bool {
 	if !isPrintable(text) || strings.ContainsAny(text, " \"'<>\\^`{|}") {
@@ -77,12 +77,12 @@ func proxyExceptions(list string) (string, bool) {
 // exceptionCharacters are those of host names, domains with a dot or an asterisk before them, addresses with a port, and networks.
 const exceptionCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*:/[]"
 
-// isPrintable tells whether a text is of printable ASCII characters only.
+// isPrintable reports whether a text is of printable ASCII characters only.
 func isPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// isPort tells whether a text is the number of a TCP port.
+// isPort reports whether a text is the number of a TCP port.
 func isPort(text string) bool {
 	port, err := strconv.ParseUint(text, 10, 16)
 	return err == nil && port > 0 && text[0] != '0' && text[0] != '+'

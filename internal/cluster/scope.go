@@ -50,7 +50,7 @@ func (s scope) String() string {
 	return s.host + "/" + s.path
 }
 
-// contains tells whether all images of another scope are in this one.
+// contains reports whether all images of another scope are in this one.
 func (s scope) contains(other scope) bool {
 	if s.wildcard {
 		if other.wildcard {

@@ -85,7 +85,7 @@ func authorities(content []byte) (result bundle, problem string) {
 	return result, ""
 }
 
-// isDER tells whether something is one whole value in DER: what is no certificate to Go may be one to others.
+// isDER reports whether something is one whole value in DER: what is no certificate to Go may be one to others.
 func isDER(content []byte) bool {
 	var value asn1.RawValue
 	rest, err := asn1.Unmarshal(content, &value)

@@ -23,7 +23,7 @@ const (
 	ExcludePath ExclusionKind = "Path"
 )
 
-// Is tells whether two exclusions are the same to Windows.
+// Is reports whether two exclusions are the same to Windows.
 func (e Exclusion) Is(other Exclusion) bool {
 	return e.Kind == other.Kind && strings.EqualFold(e.Value, other.Value)
 }
@@ -34,7 +34,7 @@ const (
 	DefenderProgram = "MsMpEng.exe"
 )
 
-// DefenderAtWork tells whether Microsoft Defender Antivirus is at work: its service runs, in its own program. Names that merely begin
+// DefenderAtWork reports whether Microsoft Defender Antivirus is at work: its service runs, in its own program. Names that merely begin
 // with "Windows Defender" belong to others too, such as the firewall, and the program alone may be that of a scan at the command line.
 func DefenderAtWork(services []Service, processes []Process) bool {
 	for _, service := range services {

@@ -162,7 +162,7 @@ type Probes interface {
 type EventLog interface {
 	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its own.
 	Report(ctx context.Context, event Event) error
-	// KnowsSource tells whether Windows has a source of that name.
+	// KnowsSource reports whether Windows has a source of that name.
 	KnowsSource(ctx context.Context, source string) (bool, error)
 	// AddSource makes the source known, with which the viewer shows the message of its events and nothing else. No error when it is known.
 	AddSource(ctx context.Context, source string) error
@@ -173,7 +173,7 @@ type EventLog interface {
 // Antivirus is Microsoft Defender Antivirus. Only while it is at work it can be asked for its exclusions and told to change them
 // (ErrNoAntivirus).
 type Antivirus interface {
-	// AtWork tells whether Defender scans on this machine; see DefenderAtWork.
+	// AtWork reports whether Defender scans on this machine; see DefenderAtWork.
 	AtWork(ctx context.Context) (bool, error)
 	// Exclusions are what it does not scan. ErrRefused when a policy hides them also from administrators.
 	Exclusions(ctx context.Context) ([]Exclusion, error)

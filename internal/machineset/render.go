@@ -57,7 +57,7 @@ func fields(object any) (map[string]any, error) {
 	return result, nil
 }
 
-// prune takes what is empty out of a value, and tells whether nothing is left of it.
+// prune takes what is empty out of a value, and reports whether nothing is left of it.
 func prune(value any) bool {
 	switch v := value.(type) {
 	case nil:

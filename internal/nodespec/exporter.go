@@ -36,7 +36,7 @@ func windowsExporter(in Inputs, p *programs) Service {
 	return service(ServiceExporter, arguments)
 }
 
-// set tells whether there is a certificate.
+// set reports whether there is a certificate.
 func (c ServingCertificate) set() bool { return c.Certificate != "" && c.Key != "" }
 
 func exporterFiles(in Inputs) []File {

@@ -76,7 +76,7 @@ const (
 
 const featureGates = "featureGates"
 
-// FollowsKubeletField tells whether Windows nodes take a field of the workers' KubeletConfiguration over, whole or in part.
+// FollowsKubeletField reports whether Windows nodes take a field of the workers' KubeletConfiguration over, whole or in part.
 func FollowsKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	return known && reason == ""
@@ -93,7 +93,7 @@ func FollowedKubeletFields() []string {
 //go:embed featuregates.txt
 var knownGates string
 
-// FollowsKubeletFeatureGate tells whether the kubelet of Windows nodes has the feature gate and lets it be set.
+// FollowsKubeletFeatureGate reports whether the kubelet of Windows nodes has the feature gate and lets it be set.
 func FollowsKubeletFeatureGate(name string) bool {
 	return name != "" && slices.Contains(strings.Fields(knownGates), name)
 }

@@ -92,10 +92,10 @@ func (r Release) Path(file PayloadFile) string { return r.Directory + `\` + file
 // Manifest is where the release's manifest lies.
 func (r Release) Manifest() string { return r.Directory + `\` + ReleaseManifest }
 
-// SamePath tells whether two paths name the same file on Windows, as far as their text tells.
+// SamePath reports whether two paths name the same file on Windows, as far as their text tells.
 func SamePath(a, b string) bool { return strings.EqualFold(trim(a), trim(b)) }
 
-// Within tells whether a path is the folder or lies below it.
+// Within reports whether a path is the folder or lies below it.
 func Within(path, folder string) bool {
 	path, folder = trim(path), trim(folder)
 	return strings.EqualFold(path, folder) ||
@@ -106,7 +106,7 @@ func trim(path string) string { return strings.TrimRight(path, `\`) }
 
 func short(digest string) string { return digest[:min(shortDigest, len(digest))] }
 
-// NodesOwn tells whether an entry of a folder that programs of all kinds share is there because of the node's programs, although no NodeSpec
+// NodesOwn reports whether an entry of a folder that programs of all kinds share is there because of the node's programs, although no NodeSpec
 // names it. shared is false for any other folder: what lies there is the node's.
 func NodesOwn(folder, name string) (own, shared bool) {
 	switch {

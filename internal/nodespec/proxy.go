@@ -81,7 +81,7 @@ func validProxyURL(text string) error {
 	return nil
 }
 
-// isWord tells whether a text is safe in an environment and in a command line: no space, no quote, nothing that cannot be printed.
+// isWord reports whether a text is safe in an environment and in a command line: no space, no quote, nothing that cannot be printed.
 func isWord(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("\"'`", r)

@@ -31,13 +31,13 @@ func ExpressMirror(source, mirror string) (sourceHost, mirrorHost, path string, 
 	return sourceHost, mirrorHost, strings.TrimPrefix(rest, "/"), true
 }
 
-// splitName splits host[:port][/path], and tells whether both parts are what they should be.
+// splitName splits host[:port][/path], and reports whether both parts are what they should be.
 func splitName(name string) (host, path string, ok bool) {
 	host, path, slash := strings.Cut(name, "/")
 	return host, path, isEndpointHost(host) && isRepositoryPath(path) && (path != "" || !slash)
 }
 
-// MatchesWildcard tells whether a host is below the domain of a wildcard such as *.example.com, whatever its port.
+// MatchesWildcard reports whether a host is below the domain of a wildcard such as *.example.com, whatever its port.
 func MatchesWildcard(pattern, host string) bool {
 	domain, ok := strings.CutPrefix(pattern, "*.")
 	if !ok || domain == "" {
@@ -47,7 +47,7 @@ func MatchesWildcard(pattern, host string) bool {
 	return strings.HasSuffix(name, "."+domain)
 }
 
-// IsRegistryHost tells whether containerd on Windows can be told something of a host that images are named after: a DNS name in lower
+// IsRegistryHost reports whether containerd on Windows can be told something of a host that images are named after: a DNS name in lower
 // case or an IPv4 address, with a port or without, whose folder has a name that Windows allows. IPv6 addresses have none: their folders'
 // names lack the colons, so that different addresses share one.
 func IsRegistryHost(host string) bool {
@@ -72,7 +72,7 @@ var (
 	reservedName = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
-// isEndpointHost tells whether a host can stand in a URL as it is: name, IPv4 address or [IPv6 address], with a port or without.
+// isEndpointHost reports whether a host can stand in a URL as it is: name, IPv4 address or [IPv6 address], with a port or without.
 func isEndpointHost(host string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
 	if rest, ok := strings.CutPrefix(host, "["); ok {
@@ -92,7 +92,7 @@ func isPort(text string) bool {
 	return err == nil && number > 0 && strconv.FormatUint(number, 10) == text
 }
 
-// isRepositoryPath tells whether a path can stand before the name of a repository; empty is none.
+// isRepositoryPath reports whether a path can stand before the name of a repository; empty is none.
 func isRepositoryPath(text string) bool {
 	return text == "" || len(text) <= 255 && repositoryPath.MatchString(text) && path.Clean(text) == text
 }

@@ -60,7 +60,7 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// On tells whether hosts of an Infrastructure platform type get the component.
+// On reports whether hosts of an Infrastructure platform type get the component.
 func (c Component) On(platform string) bool {
 	return len(c.Platforms) == 0 || slices.Contains(c.Platforms, platform)
 }

@@ -95,7 +95,7 @@ func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	}, nil
 }
 
-// AsPatch tells whether content that an archive hands out is a patch, and gives what reads it from its beginning again.
+// AsPatch reports whether content that an archive hands out is a patch, and gives what reads it from its beginning again.
 func AsPatch(content io.Reader) (whole io.Reader, patch bool, err error) {
 	r := bufio.NewReader(content)
 	start, err := r.Peek(len(patchMagic))

@@ -53,7 +53,7 @@ func (r *restorer) restoreService(name string) {
 	}
 }
 
-// sameService tells whether a service has the configuration from before, and runs if it ran.
+// sameService reports whether a service has the configuration from before, and runs if it ran.
 func sameService(fact host.Service, before *host.Service) bool {
 	if before == nil {
 		return false
@@ -141,7 +141,7 @@ func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(each string) bool { return strings.EqualFold(each, name) })
 }
 
-// restored tells whether giving a thing back, as the function plans it, takes no step any more.
+// restored reports whether giving a thing back, as the function plans it, takes no step any more.
 func restored(facts Facts, plan func(*restorer)) bool {
 	r := &restorer{facts: facts}
 	plan(r)

@@ -29,7 +29,7 @@ func (r *restorer) exclusion(exclusion host.Exclusion) {
 	}
 }
 
-// known tells whether the facts have all exclusions that matter.
+// known reports whether the facts have all exclusions that matter.
 func (a AntivirusFacts) known() bool { return a.AtWork && a.Unknown == "" }
 
 func (f Facts) exclusionsCanChange() bool {
@@ -41,7 +41,7 @@ func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// runs tells whether a process runs from what is excluded, such as a shim of a former release, which lives as long as its container.
+// runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as its container.
 func runs(facts Facts, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool { return nodespec.SamePath(process.Path, exclusion.Value) })
 }

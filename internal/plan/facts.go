@@ -46,7 +46,7 @@ type Facts struct {
 	Routes []string `json:"routes,omitempty"`
 	// NoDefaultRoute is true when there is no such adapter. It is known only where a route is named.
 	NoDefaultRoute bool `json:"noDefaultRoute,omitempty"`
-	// EventSource tells whether Windows knows the agent's event source.
+	// EventSource reports whether Windows knows the agent's event source.
 	EventSource bool `json:"eventSource,omitempty"`
 	// Antivirus is Microsoft Defender Antivirus.
 	Antivirus AntivirusFacts `json:"antivirus"`

@@ -62,7 +62,7 @@ func FileAccess(file nodespec.File) host.Access {
 	return normalAccess(file.Access)
 }
 
-// changes tells whether the plan writes the file.
+// changes reports whether the plan writes the file.
 func (m *maker) changes(path string) bool {
 	return slices.ContainsFunc(m.files, func(file nodespec.File) bool { return nodespec.SamePath(file.Path, path) })
 }
@@ -118,7 +118,7 @@ func (m *maker) installReleases() {
 	}
 }
 
-// isUsed tells whether a service of the spec runs from a release.
+// isUsed reports whether a service of the spec runs from a release.
 func (m *maker) isUsed(release nodespec.Release) bool {
 	return slices.ContainsFunc(m.spec.Services, func(service nodespec.Service) bool {
 		fact, runs := m.running(service.Name)
@@ -126,12 +126,12 @@ func (m *maker) isUsed(release nodespec.Release) bool {
 	})
 }
 
-// runsFrom tells whether a service is started from the folder.
+// runsFrom reports whether a service is started from the folder.
 func runsFrom(service host.Service, directory string) bool {
 	return Mentions(service.CommandLine, directory) || Mentions(service.RunningCommandLine, directory)
 }
 
-// Mentions tells whether a command line names a program in the folder.
+// Mentions reports whether a command line names a program in the folder.
 func Mentions(commandLine, directory string) bool {
 	return strings.Contains(strings.ToLower(commandLine), strings.ToLower(directory)+`\`)
 }

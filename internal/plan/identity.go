@@ -78,7 +78,7 @@ func parseRequest(text string) *x509.CertificateRequest {
 	return request
 }
 
-// fits tells whether a certificate is valid now and was signed for the request. One for an earlier key is of no use.
+// fits reports whether a certificate is valid now and was signed for the request. One for an earlier key is of no use.
 func fits(text string, request *x509.CertificateRequest, identity nodespec.Identity, now time.Time) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

@@ -23,7 +23,7 @@ type Ledger struct {
 	TrustedCertificates map[string]bool `json:"trustedCertificates,omitempty"`
 	// Routes are destinations that we keep a route to; true: it was there before us.
 	Routes map[string]bool `json:"routes,omitempty"`
-	// EventSource tells whether Windows knew the agent's event source before us; nil: it was not added.
+	// EventSource reports whether Windows knew the agent's event source before us; nil: it was not added.
 	EventSource *bool `json:"eventSource,omitempty"`
 	// Exclusions are those that we added to Microsoft Defender Antivirus. One that was there before us is not among them.
 	Exclusions []host.Exclusion `json:"exclusions,omitempty"`

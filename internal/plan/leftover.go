@@ -41,7 +41,7 @@ func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	return l
 }
 
-// leftover tells whether a service that is not ours runs from our folder.
+// leftover reports whether a service that is not ours runs from our folder.
 func leftover(service host.Service) bool { return Mentions(service.CommandLine, nodespec.Root) }
 
 func recordedService(ledger Ledger, name string) bool {
@@ -108,7 +108,7 @@ func (l leftovers) path(facts Facts, path string) PathBefore {
 	return before
 }
 
-// goes tells whether an entry of a folder is a leftover.
+// goes reports whether an entry of a folder is a leftover.
 func (l leftovers) goes(facts Facts, folder, name string) bool {
 	path := folder + `\` + name
 	if own, _ := nodespec.NodesOwn(folder, name); own || l.theirs(path) {
@@ -119,7 +119,7 @@ func (l leftovers) goes(facts Facts, folder, name string) bool {
 	return shared && there && !l.path(facts, path).Existed
 }
 
-// theirs tells whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older operators put anything.
+// theirs reports whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older operators put anything.
 func (l leftovers) theirs(path string) bool {
 	if isOlder(path) || isOlderMirror(path) {
 		return true
@@ -162,7 +162,7 @@ func (m *maker) addReplaced(stops map[string]string) {
 	}
 }
 
-// startsProgram tells whether a service's command line names the program.
+// startsProgram reports whether a service's command line names the program.
 func startsProgram(service host.Service, path string) bool {
 	return slices.ContainsFunc([]string{service.CommandLine, service.RunningCommandLine}, func(line string) bool {
 		return strings.Contains(strings.ToLower(line), strings.ToLower(path))

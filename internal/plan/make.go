@@ -131,7 +131,7 @@ func (m *maker) needs() []nodespec.Need {
 	return needs
 }
 
-// lacks tells whether one of the needs is unmet.
+// lacks reports whether one of the needs is unmet.
 func (m *maker) lacks(needs []nodespec.Need) bool {
 	return slices.ContainsFunc(needs, func(need nodespec.Need) bool { return m.unmet[need] })
 }

@@ -204,7 +204,7 @@ func without(list []string, entry string) []string {
 	return orNil(slices.DeleteFunc(slices.Clone(list), func(each string) bool { return each == entry }))
 }
 
-// kept tells whether a removal leaves what lies at the path.
+// kept reports whether a removal leaves what lies at the path.
 func kept(path string, o plan.RemovePath) bool {
 	if o.Keep == nil {
 		return false

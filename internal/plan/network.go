@@ -37,7 +37,7 @@ func needsNetwork(file nodespec.File) bool {
 	return slices.Contains(file.Needs, nodespec.NeedHNSNetwork)
 }
 
-// IsForNetwork tells whether a step takes away or writes a file of the spec that is there only while the HNS network is.
+// IsForNetwork reports whether a step takes away or writes a file of the spec that is there only while the HNS network is.
 func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	path := ""
 	switch o := step.Operation.(type) {
@@ -65,7 +65,7 @@ func (m *maker) markSubnet() {
 	}
 }
 
-// startsLater tells whether a service that does not itself wait for the network cannot start yet.
+// startsLater reports whether a service that does not itself wait for the network cannot start yet.
 func (m *maker) startsLater() bool {
 	if !m.unmet[nodespec.NeedCertificate] {
 		return false

@@ -83,7 +83,7 @@ func isOlderCertificate(name string) bool {
 	return strings.HasPrefix(name, "ovnkube-client-") && strings.HasSuffix(name, ".pem")
 }
 
-// isOlderMirror tells whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too: what the node does not
+// isOlderMirror reports whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too: what the node does not
 // use of it goes as all else that no spec names any more.
 func isOlderMirror(path string) bool {
 	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)

@@ -75,7 +75,7 @@ func (r *remover) killProcesses() {
 	}
 }
 
-// vanishes tells whether the removal takes what lies at the path.
+// vanishes reports whether the removal takes what lies at the path.
 func (r *remover) vanishes(path string) bool {
 	if nodespec.Within(path, nodespec.Root) {
 		return true
@@ -116,7 +116,7 @@ func (r *remover) paths() {
 	r.root()
 }
 
-// goesWithFolder tells whether the path lies in a folder that was not there before us.
+// goesWithFolder reports whether the path lies in a folder that was not there before us.
 func (r *remover) goesWithFolder(path string) bool {
 	for folder, before := range r.facts.Ledger.Paths {
 		if !before.Existed && !nodespec.SamePath(folder, path) && nodespec.Within(path, folder) {

@@ -57,7 +57,7 @@ func (m *maker) nowhere(release nodespec.Release) string {
 	return ""
 }
 
-// ofLacking tells whether a command line or a path names something in the folder of a release that lacks files.
+// ofLacking reports whether a command line or a path names something in the folder of a release that lacks files.
 func (m *maker) ofLacking(commandLine string) bool {
 	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool { return Mentions(commandLine, release.Directory) })
 }
@@ -80,7 +80,7 @@ func (m *maker) holdServices() {
 	}
 }
 
-// holdsFile tells whether a file stays as it is, because a service uses it that does: one that runs would not notice the change, nor
+// holdsFile reports whether a file stays as it is, because a service uses it that does: one that runs would not notice the change, nor
 // anybody later, and one of another version may not understand it. What follows the network must follow it.
 func (m *maker) holdsFile(file nodespec.File) bool {
 	if _, there := m.facts.Files[file.Path]; !there {
@@ -96,7 +96,7 @@ func (m *maker) holdsFile(file nodespec.File) bool {
 	})
 }
 
-// canStart tells whether a service can start with the command line that it has, as far as a lack of files goes.
+// canStart reports whether a service can start with the command line that it has, as far as a lack of files goes.
 func (m *maker) canStart(fact host.Service) bool {
 	for _, release := range m.lacking {
 		for _, file := range release.Files {
@@ -109,7 +109,7 @@ func (m *maker) canStart(fact host.Service) bool {
 	return fact.CommandLine != ""
 }
 
-// cannotStart tells whether a service stands still until files come.
+// cannotStart reports whether a service stands still until files come.
 func (m *maker) cannotStart(service nodespec.Service) bool {
 	fact, runs := m.running(service.Name)
 	return m.held[strings.ToLower(service.Name)] && !runs && !m.canStart(fact)
@@ -154,7 +154,7 @@ func (m *maker) startConfigured() {
 	}
 }
 
-// differs tells whether a file that a service reads at its start is another than it should be, and is not written now.
+// differs reports whether a file that a service reads at its start is another than it should be, and is not written now.
 func (m *maker) differs(service nodespec.Service) bool {
 	return slices.ContainsFunc(m.spec.Files, func(file nodespec.File) bool {
 		return restartsOn(service, file) && !m.changes(file.Path) && m.fileReason(file) != ""

@@ -59,7 +59,7 @@ func (m *maker) giveBackStale() {
 // draftSuffix ends the name of a file that is being written: what a host's Files leave where a write was cut off.
 const draftSuffix = ".wmco-tmp"
 
-// goesWhole tells whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry without mirrors. It goes
+// goesWhole reports whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry without mirrors. It goes
 // in one step: containerd takes an empty folder for a registry about which there is nothing to be said, blocked or not.
 func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	fact := m.facts.Files[path]
@@ -164,7 +164,7 @@ func specPaths(spec nodespec.NodeSpec) []string {
 	return paths
 }
 
-// IsNamed tells whether a spec names a place.
+// IsNamed reports whether a spec names a place.
 func IsNamed(path string, spec nodespec.NodeSpec) bool { return samePathIn(specPaths(spec), path) }
 
 // Paths are all places that the ledger or the spec names, without repetition and in a fixed order. Those of the agent and the files of

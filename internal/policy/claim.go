@@ -100,7 +100,7 @@ func dnsNames(addresses []corev1.NodeAddress) []string {
 	return names
 }
 
-// rivals tells whether another instance claims the same name, or has the same host under whatever name.
+// rivals reports whether another instance claims the same name, or has the same host under whatever name.
 func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
 	return other.Status.NodeRef.Name == claim.NodeName || SameHost(&claim.Instance, other) && shareAddress(&claim.Instance, other)
 }
@@ -130,18 +130,18 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) Decision {
 	}
 }
 
-// SameHost tells whether two instances were told by one Windows host: same host key and same machine ID.
+// SameHost reports whether two instances were told by one Windows host: same host key and same machine ID.
 func SameHost(a, b *v1alpha1.WindowsInstance) bool {
 	return a.Status.HostKey != nil && b.Status.HostKey != nil && a.Status.HostKey.Key == b.Status.HostKey.Key &&
 		a.Status.Host != nil && b.Status.Host != nil && a.Status.Host.MachineID == b.Status.Host.MachineID
 }
 
-// shareAddress tells whether two hosts have told an address in common.
+// shareAddress reports whether two hosts have told an address in common.
 func shareAddress(a, b *v1alpha1.WindowsInstance) bool {
 	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool { return slices.Contains(b.Status.Host.Addresses, address) })
 }
 
-// GoesOnWith tells whether the host of an instance that is to be removed is the other's as well, so that it stays as it is. It is not when
+// GoesOnWith reports whether the host of an instance that is to be removed is the other's as well, so that it stays as it is. It is not when
 // the other is to be left alone and has not configured it. Nor is it when each has a Node of its own and they have no address in common:
 // those are two machines made of one image, host key and machine ID included.
 func GoesOnWith(other, removed *v1alpha1.WindowsInstance) bool {
@@ -196,7 +196,7 @@ func againstNode(claim Claim) Decision {
 	}
 }
 
-// joining tells whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
+// joining reports whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
 func joining(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelOSStable] != "windows" {
 		return false
@@ -209,7 +209,7 @@ func joining(node *corev1.Node) bool {
 	return false
 }
 
-// handedOver tells whether the Node is bound to an instance of the same host that is being removed, or is gone. An instance goes as soon as its
+// handedOver reports whether the Node is bound to an instance of the same host that is being removed, or is gone. An instance goes as soon as its
 // host goes on with another, which may be before that one has bound the Node. Of one that is gone, the host key tells whose host it was: the
 // operator has noted on the Node the key that it had pinned.
 func handedOver(claim Claim, holder string) bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// BoundNode tells whether a Node is the one that the instance was bound to. What the Node says of itself does not count: its kubelet may write
+// BoundNode reports whether a Node is the one that the instance was bound to. What the Node says of itself does not count: its kubelet may write
 // annotations.
 func BoundNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef

@@ -31,7 +31,7 @@ type MachineProof struct {
 	OfAnother bool
 }
 
-// OlderNode tells whether an operator before version 12 has configured the Node, and no instance has taken it over yet. Such an operator
+// OlderNode reports whether an operator before version 12 has configured the Node, and no instance has taken it over yet. Such an operator
 // knows no instances.
 func OlderNode(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelOSStable] != "windows" || node.Annotations[v1alpha1.AnnotationInstance] != "" {
@@ -42,7 +42,7 @@ func OlderNode(node *corev1.Node) bool {
 	return configured || keyed
 }
 
-// ServesOlder tells whether the host of a Windows Node may still depend on what another version than the given one has in the cluster: the
+// ServesOlder reports whether the host of a Windows Node may still depend on what another version than the given one has in the cluster: the
 // Node was not taken over yet, or was not brought up to date since.
 func ServesOlder(node *corev1.Node, version string) bool {
 	if OlderNode(node) {

@@ -15,7 +15,7 @@ import (
 type cloudNames struct {
 	// scheme begins the provider ID of its machines.
 	scheme string
-	// forms are those of the names. The group of each is what must be the machine's own; own tells whether it is.
+	// forms are those of the names. The group of each is what must be the machine's own; own reports whether it is.
 	forms []*regexp.Regexp
 	own   func(KnownNode, *corev1.Node, string) bool
 }
@@ -91,7 +91,7 @@ var neverPublic = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 }
 
-// publicAddress tells whether an address can be a machine's in the internet, and none of the cluster's.
+// publicAddress reports whether an address can be a machine's in the internet, and none of the cluster's.
 func publicAddress(text string, cluster nodespec.Cluster) bool {
 	address, err := netip.ParseAddr(text)
 	if err != nil || address.Zone() != "" || address.Is4In6() || address.IsPrivate() || clusterAddress(address, &cluster) != "" {

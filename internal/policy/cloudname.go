@@ -18,7 +18,7 @@ const (
 	PlatformGCP = "GCP"
 )
 
-// NamedByCloud tells whether the nodes of a platform have the names by which the cloud knows their machines, and not their host names.
+// NamedByCloud reports whether the nodes of a platform have the names by which the cloud knows their machines, and not their host names.
 func NamedByCloud(platform string) bool { return platform == PlatformAWS || platform == PlatformGCP }
 
 // CloudName is what the metadata service has told a host, and what it is judged by.
@@ -79,7 +79,7 @@ func otherCloudName(c CloudName) string {
 		"name that is not the Machine's.", c.Name, slices.Compact(names))
 }
 
-// KeepsName tells whether a host on a platform whose machines the cloud names keeps the node name that it has been granted. registered tells
+// KeepsName reports whether a host on a platform whose machines the cloud names keeps the node name that it has been granted. registered tells
 // whether there is a Node of that name.
 //
 // A Node stays what it is, whatever the cloud says later: under another name the host would be a second node, and nobody would drain the

@@ -74,7 +74,7 @@ func clusterName(name string, cluster *nodespec.Cluster) string {
 	return ""
 }
 
-// within tells whether a name is a domain or is in it.
+// within reports whether a name is a domain or is in it.
 func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
 // besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as the installer does:

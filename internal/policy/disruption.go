@@ -178,7 +178,7 @@ func (s *disruptionScene) after() time.Duration {
 	return s.again.Sub(s.now)
 }
 
-// GoesOn tells whether a request is for what an entry of its instance, which counts, has begun. What has begun as a repair or a removal goes on
+// GoesOn reports whether a request is for what an entry of its instance, which counts, has begun. What has begun as a repair or a removal goes on
 // as nothing else, and nothing goes on as an upgrade to a version that it did not begin for: that would get round the pauses, windows and
 // canaries that those are free of.
 func GoesOn(own v1alpha1.Disruption, request DisruptionRequest) bool {
@@ -188,7 +188,7 @@ func GoesOn(own v1alpha1.Disruption, request DisruptionRequest) bool {
 	return !exempt(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
 }
 
-// busy tells whether an instance has an entry that counts.
+// busy reports whether an instance has an entry that counts.
 func (s *disruptionScene) busy(instance string) bool {
 	return slices.ContainsFunc(s.entries, func(d standingDisruption) bool { return d.Instance == instance })
 }

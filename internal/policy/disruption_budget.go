@@ -163,7 +163,7 @@ func anotherRuns(s *disruptionScene) string {
 	return fmt.Sprintf("%s is the only one of MachineSet %s that works now. It waits until another one does.", s.candidate.describe(), set.Name)
 }
 
-// leaves tells whether the operator has deleted the Machine of a node, however long ago.
+// leaves reports whether the operator has deleted the Machine of a node, however long ago.
 func (s *disruptionScene) leaves(n PooledNode, set PooledMachines) bool {
 	return slices.ContainsFunc(s.notes, func(d standingDisruption) bool {
 		return d.Instance == n.Instance && d.Machine != "" && !slices.Contains(set.Staying, d.Machine)

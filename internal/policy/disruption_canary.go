@@ -28,17 +28,17 @@ func (s *disruptionScene) canaryScope() (within func(pool string) bool, wanted b
 	return func(pool string) bool { return !anywhere || pool == s.candidate.Pool }, true
 }
 
-// soaked tells whether the node has been Ready for canarySoak.
+// soaked reports whether the node has been Ready for canarySoak.
 func (n PooledNode) soaked(settings DisruptionSettings, now time.Time) bool {
 	return n.Ready && !n.Gone && now.Sub(n.Since) >= settings.CanarySoak
 }
 
-// overdue tells whether the node is not Ready for longer than it may be.
+// overdue reports whether the node is not Ready for longer than it may be.
 func (n PooledNode) overdue(settings DisruptionSettings, now time.Time) bool {
 	return !n.Ready && !n.Gone && now.Sub(n.Since) >= settings.FailureDeadline
 }
 
-// failedUpgrade tells whether the last change of the node was an upgrade to the version, and failed. Pods that do not leave in time are no
+// failedUpgrade reports whether the last change of the node was an upgrade to the version, and failed. Pods that do not leave in time are no
 // fault of the version.
 func (n PooledNode) failedUpgrade(version string) bool {
 	f := n.Failure

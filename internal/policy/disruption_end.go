@@ -92,7 +92,7 @@ func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	return count
 }
 
-// successorsCame tells whether as many nodes have come into service with the version since the disruption began as Machines of the set are
+// successorsCame reports whether as many nodes have come into service with the version since the disruption began as Machines of the set are
 // being replaced. Then Machines that have failed are others: they may have failed long ago, without ever having had a node.
 func successorsCame(d v1alpha1.Disruption, set PooledMachines, pool NodePool) bool {
 	awaited, came := 0, 0

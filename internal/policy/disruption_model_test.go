@@ -173,7 +173,7 @@ func (w *world) cloud(t *rapid.T, healthy bool) {
 	}
 }
 
-// lasts tells whether a node is really being disturbed still, within the time that it may take.
+// lasts reports whether a node is really being disturbed still, within the time that it may take.
 func (w *world) lasts(d *worldDisturbance) bool {
 	switch {
 	case d.released || w.now.Sub(d.since) >= w.settings.FailureDeadline:

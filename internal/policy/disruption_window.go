@@ -66,7 +66,7 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// open tells whether the window is open. It is from each time of the schedule on, for its duration as a clock runs that nobody sets.
+// open reports whether the window is open. It is from each time of the schedule on, for its duration as a clock runs that nobody sets.
 func (w MaintenanceWindow) open(now time.Time) bool {
 	begins := w.nextOpening(now.Add(-w.duration))
 	return !begins.IsZero() && !begins.After(now)
@@ -114,7 +114,7 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	return guess
 }
 
-// nextWindow tells whether a window is open, and if not, when the next one opens; the time is zero when none does within years.
+// nextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does within years.
 func (s DisruptionSettings) nextWindow(now time.Time) (open bool, next time.Time, window MaintenanceWindow) {
 	if len(s.Windows) == 0 {
 		return true, time.Time{}, MaintenanceWindow{}

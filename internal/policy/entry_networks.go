@@ -14,7 +14,7 @@ func NoHostAt(address netip.Addr, cluster nodespec.Cluster) string {
 	return clusterAddress(address, &cluster)
 }
 
-// NamesAPIServer tells whether an entry names the cluster's own API server, on whose machines no Windows host can be.
+// NamesAPIServer reports whether an entry names the cluster's own API server, on whose machines no Windows host can be.
 func NamesAPIServer(name string, cluster nodespec.Cluster) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(apiServers(&cluster), func(server string) bool {

@@ -15,8 +15,8 @@ var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 // mostFingerprints is how many fingerprints a host may be expected to show one of. A host has one key of each type.
 const mostFingerprints = 16
 
-// ExpectedHostKeys reads what the annotations of a Machine and its WindowsInstance say of the host key: fingerprints separated by commas. With
-// one that is none nothing is expected, and no key must be taken: the annotation is there to keep strangers away.
+// ExpectedHostKeys reads what the annotations of a Machine and its WindowsInstance say of the host key: fingerprints separated by commas. If one
+// of them is malformed, it returns an error, and no key may be accepted: the annotation is there to keep strangers away.
 func ExpectedHostKeys(annotations ...string) ([]string, error) {
 	var fingerprints []string
 	for _, annotation := range annotations {
@@ -73,7 +73,7 @@ func WithHostKeyReuse(message, reuse string) string {
 	return message + reuse
 }
 
-// reusesHostKey tells whether two hosts that are not the same show the same host key. Machine IDs may be cloned too: two nodes that have no
+// reusesHostKey reports whether two hosts that are not the same show the same host key. Machine IDs may be cloned too: two nodes that have no
 // address in common are two hosts.
 func reusesHostKey(a, b *v1alpha1.WindowsInstance) bool {
 	switch {

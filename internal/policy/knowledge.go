@@ -32,7 +32,7 @@ func Requester(csr certificatesv1.CertificateSigningRequest, instances []v1alpha
 	return &instances[i]
 }
 
-// keepsNode tells whether an instance is to be a node, or to stay one, and its claim to the name is confirmed.
+// keepsNode reports whether an instance is to be a node, or to stay one, and its claim to the name is confirmed.
 func keepsNode(instance *v1alpha1.WindowsInstance) bool {
 	return confirmedName(instance) != "" && instance.Spec.DesiredState != v1alpha1.DesiredStateRemoved
 }
@@ -90,13 +90,13 @@ func (n *KnownNode) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.No
 	}
 }
 
-// machineOf tells whether a Machine is the one that the instance was made for, and not another one of its name.
+// machineOf reports whether a Machine is the one that the instance was made for, and not another one of its name.
 func machineOf(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	of := instance.Spec.Source.Machine
 	return of != nil && of.Namespace == machine.Namespace && of.Name == machine.Name && of.UID == machine.UID
 }
 
-// machineUnder tells whether a listed host is the virtual machine of a Machine that the operator leaves alone: one without the label of Windows,
+// machineUnder reports whether a listed host is the virtual machine of a Machine that the operator leaves alone: one without the label of Windows,
 // or with the one to be ignored. The address in the list says so, never the host.
 func machineUnder(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	if instance.Spec.Source.Machine != nil ||
@@ -106,7 +106,7 @@ func machineUnder(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Ma
 	return slices.ContainsFunc(machine.Status.Addresses, func(a corev1.NodeAddress) bool { return strings.EqualFold(a.Address, instance.Spec.Address) })
 }
 
-// entryOfHost tells whether another instance is a second entry of the requester's host, or one from before the host moved, so that what it says
+// entryOfHost reports whether another instance is a second entry of the requester's host, or one from before the host moved, so that what it says
 // is said of that host. One that has a node of another name is another host, whatever image both were made of.
 func entryOfHost(other, requester *v1alpha1.WindowsInstance) bool {
 	name := confirmedName(other)

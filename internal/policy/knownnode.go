@@ -33,13 +33,13 @@ func (s *NameSet) addAll(addresses []corev1.NodeAddress) {
 	}
 }
 
-// holdsName tells whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
+// holdsName reports whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
 // for host names. Any other form, such as one with a dot at its end or in capitals that nobody else has written, is not what a kubelet asks.
 func (s NameSet) holdsName(name string) bool {
 	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
 }
 
-// takesName tells whether a name is one of these in any form that DNS takes for the same.
+// takesName reports whether a name is one of these in any form that DNS takes for the same.
 func (s NameSet) takesName(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	return slices.ContainsFunc(s.Names, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), name) })
@@ -52,7 +52,7 @@ type KnownNode struct {
 	Name string
 	// Foreign nodes are not ours: nothing is approved for them, and nothing of theirs for ours.
 	Foreign bool
-	// Registered tells whether there is a Node of this name, and for one of ours, whether it is this node.
+	// Registered reports whether there is a Node of this name, and for one of ours, whether it is this node.
 	Registered bool
 	// Since is the time before which no request was made by the node's host.
 	Since time.Time
@@ -89,7 +89,7 @@ func NodeOfInstance(instance *v1alpha1.WindowsInstance, node *corev1.Node) Known
 	return known
 }
 
-// registeredBy tells whether a Node of the instance's name is that of its host: the one that it was bound to, or as long as it was bound to none,
+// registeredBy reports whether a Node of the instance's name is that of its host: the one that it was bound to, or as long as it was bound to none,
 // a Windows node, which is bound next. Another machine may have come by a name that no Node had.
 func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	return BoundNode(instance, node) || instance.Status.NodeRef.UID == "" && node.Labels[corev1.LabelOSStable] == "windows"

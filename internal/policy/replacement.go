@@ -167,14 +167,14 @@ func (s replacementSubject) cause(m FleetMachine) v1alpha1.DisruptionCause {
 	return ""
 }
 
-// otherVersion tells whether a Machine's host was configured by another version of the operator, and is to be replaced for it. That the
+// otherVersion reports whether a Machine's host was configured by another version of the operator, and is to be replaced for it. That the
 // version differs is not enough: where nothing else does, only the annotation is brought up to date. R-146
 func (s replacementSubject) otherVersion(m FleetMachine) bool {
 	version := s.nodes[m.Node].Version
 	return m.Awaits && s.version != "" && version != "" && version != s.version
 }
 
-// otherKey tells whether a Machine's host was configured, and with another key. R-030
+// otherKey reports whether a Machine's host was configured, and with another key. R-030
 func (s replacementSubject) otherKey(m FleetMachine) bool {
 	hash := s.nodes[m.Node].KeyHash
 	return hash != "" && hash != s.change.Present

@@ -102,7 +102,7 @@ func (r *nodeRequest) readAgain() string {
 	return ""
 }
 
-// exactly reads DER into a value, and tells whether the value is all that the DER holds.
+// exactly reads DER into a value, and reports whether the value is all that the DER holds.
 func exactly[T any](der []byte, into *T) bool {
 	rest, err := asn1.Unmarshal(der, into)
 	if err != nil || len(rest) > 0 {

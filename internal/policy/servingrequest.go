@@ -103,9 +103,9 @@ func notTheClusters(a askedFor) string {
 	return ""
 }
 
-// nobodyElses refuses what another has too. A host tells its own addresses, and one that lies must not be taken for another; nor may it, by
-// claiming another's address, keep that one from serving. So what sources have given a node is its own unless they have given it to another
-// as well, and what only hosts tell is a node's own if nobody else has it in any way.
+// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must neither get a certificate for the
+// address of another node nor block that node by claiming its address. An address that a source assigned belongs to the node, unless a source assigned
+// it to another node too. An address that only hosts report belongs to the node if no other node has it, by whatever report.
 func nobodyElses(a askedFor) string {
 	for _, other := range a.others {
 		for _, name := range a.request.DNSNames {

@@ -65,13 +65,13 @@ func ApproveRequest(csr certificatesv1.CertificateSigningRequest, known Knowledg
 	return RequestDecision{Outcome: NotOurs}
 }
 
-// AsksFor tells whether a request may be one of the node: by its signer and by who has made it. Nothing else needs to be known to leave the
+// AsksFor reports whether a request may be one of the node: by its signer and by who has made it. Nothing else needs to be known to leave the
 // requests of everybody else alone.
 func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
 	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == nodeUser(nodeName)
 }
 
-// KubeletSigner tells whether a signer is one that kubelets ask.
+// KubeletSigner reports whether a signer is one that kubelets ask.
 func KubeletSigner(signer string) bool {
 	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientKubeletSignerName
 }
@@ -161,8 +161,8 @@ func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// age refuses requests from a time when the node's name was another host's: that host has the key, and the certificate would be its. The
-// API server writes when a request was made.
+// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the private key and would get the
+// certificate. The API server writes when a request was made.
 func age(csr certificatesv1.CertificateSigningRequest, node KnownNode) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {

@@ -11,11 +11,11 @@ type SupportedPlatform struct {
 	Name, Title string
 	// Windows are the names of the Windows releases that can be nodes there.
 	Windows []string
-	// Machines tells whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes everywhere.
+	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes everywhere.
 	Machines bool
 	// MachineNameLimit is how many characters the name of a Windows Machine may have; 0 is no limit.
 	MachineNameLimit int
-	// CustomVXLANPort tells whether the hybrid overlay must have a VXLAN port of its own.
+	// CustomVXLANPort reports whether the hybrid overlay must have a VXLAN port of its own.
 	CustomVXLANPort bool
 }
 
@@ -46,7 +46,7 @@ type WindowsRelease struct {
 	Name, Version string
 	// LeastRevision is the oldest update that works: the number behind the version in a build. There is no newest one.
 	LeastRevision int
-	// CustomVXLANPort tells whether its host network can use another VXLAN port than 4789.
+	// CustomVXLANPort reports whether its host network can use another VXLAN port than 4789.
 	CustomVXLANPort bool
 }
 

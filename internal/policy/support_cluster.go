@@ -40,7 +40,7 @@ func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) Decision {
 func clusterFloor(s clusterSubject) string {
 	switch {
 	case s.version == nil:
-		return fmt.Sprintf("The cluster's version %q is none of OpenShift: it must be three numbers, as in %s.0.", s.Version, s.line.Cluster)
+		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.", s.Version, s.line.Cluster)
 	case s.version.LessThan(version.MustParseSemantic(ClusterFloor)):
 		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.", s.Version, ClusterFloor)
 	}

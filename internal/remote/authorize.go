@@ -107,7 +107,7 @@ func readKeys(s *fileSession, name string) ([]byte, error) {
 	return content, nil
 }
 
-// accepts tells whether the key is in the list, without options that might keep it from being accepted.
+// accepts reports whether the key is in the list, without options that might keep it from being accepted.
 func accepts(content []byte, key ssh.PublicKey) bool {
 	for line := range bytes.Lines(content) {
 		known, _, options, _, err := ssh.ParseAuthorizedKey(line)

@@ -43,7 +43,7 @@ func (d *disk) handlers() sftp.Handlers {
 // path is where an SFTP path lies in the test's folder.
 func (d *disk) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
 
-// has tells whether there is something at a path like "C:/k/x".
+// has reports whether there is something at a path like "C:/k/x".
 func (d *disk) has(name string) bool {
 	_, err := os.Lstat(d.path(name))
 	return err == nil

@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout tells whether a time limit passed.
+// Timeout reports whether a time limit passed.
 func (e *Error) Timeout() bool {
 	var timeout *TimeoutError
 	return errors.As(e.Err, &timeout)

@@ -41,7 +41,7 @@ func (h *handshake) failure(err error) error {
 		Next:    "check which program listens on that port of the host"}
 }
 
-// isDropped tells whether the connection ended, in contrast to a refusal.
+// isDropped reports whether the connection ended, in contrast to a refusal.
 func isDropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

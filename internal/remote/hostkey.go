@@ -24,7 +24,7 @@ func (k HostKey) Fingerprint() string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// Equal tells whether both are the same key.
+// Equal reports whether both are the same key.
 func (k HostKey) Equal(other HostKey) bool {
 	return k.Type == other.Type && bytes.Equal(k.Data, other.Data)
 }
@@ -49,7 +49,7 @@ func checkExpected(expected []string, presented HostKey) error {
 	return &HostKeyUnexpectedError{Expected: expected, Presented: presented}
 }
 
-// admits tells whether a target may be the host that presents this key.
+// admits reports whether a target may be the host that presents this key.
 func (t Target) admits(presented HostKey) error {
 	if t.HostKey != nil {
 		return checkHostKey(t.HostKey, presented)

@@ -124,7 +124,7 @@ func (p *Pool) evict(instance string, e *entry) {
 	c.abort(ErrClosed)
 }
 
-// serves tells whether the connection lives and is the one that target asks for.
+// serves reports whether the connection lives and is the one that target asks for.
 func (c *Connection) serves(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
@@ -133,7 +133,7 @@ func (c *Connection) serves(target Target) bool {
 		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
 }
 
-// alive tells whether the connection has not ended and is not about to.
+// alive reports whether the connection has not ended and is not about to.
 func (c *Connection) alive() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

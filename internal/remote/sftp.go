@@ -99,7 +99,7 @@ func (s *fileSession) watching(w *watch, on bool) {
 	}
 }
 
-// floods tells whether the session was ended because the host sends without an end.
+// floods reports whether the session was ended because the host sends without an end.
 func (s *fileSession) floods() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,13 +196,13 @@ func windowsPath(sftpPath string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(sftpPath, "/"), "/", `\`)
 }
 
-// Exists tells whether there is a file or folder at a Windows path.
+// Exists reports whether there is a file or folder at a Windows path.
 func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
 	info, err := c.stat(ctx, windows)
 	return info != nil, err
 }
 
-// Has tells whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in place, one whose name
+// Has reports whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in place, one whose name
 // follows from its content need not be sent again then.
 func (c *Connection) Has(ctx context.Context, windows string, size int64) (bool, error) {
 	info, err := c.stat(ctx, windows)

@@ -150,7 +150,7 @@ func check(private any) error {
 	return nil
 }
 
-// isShortRSA tells whether a PKCS#1 key was refused by the decoder for being much too short.
+// isShortRSA reports whether a PKCS#1 key was refused by the decoder for being much too short.
 func isShortRSA(block *pem.Block) bool {
 	var head struct {
 		Version int
@@ -163,7 +163,7 @@ func isShortRSA(block *pem.Block) bool {
 	return err == nil && head.N != nil && head.N.Sign() > 0 && head.N.BitLen() < MinimumRSABits
 }
 
-// isDSA tells whether a PKCS#8 or OpenSSH container holds a DSA key, which the decoders do not know.
+// isDSA reports whether a PKCS#8 or OpenSSH container holds a DSA key, which the decoders do not know.
 func isDSA(block *pem.Block) bool {
 	switch block.Type {
 	case "OPENSSH PRIVATE KEY":

@@ -46,7 +46,7 @@ func (e Event) Resource() string {
 	return e.Object.Resource + "/" + e.Object.Subresource
 }
 
-// Forbidden tells whether RBAC had no rule for the request, or a check that comes after it found that one was missing.
+// Forbidden reports whether RBAC had no rule for the request, or a check that comes after it found that one was missing.
 func (e Event) Forbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
 }

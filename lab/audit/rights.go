@@ -54,7 +54,7 @@ func Rights(namespace string, rules []rbacv1.PolicyRule) []Right {
 	return rights
 }
 
-// allows tells whether the right is enough for a request. Rules with a wildcard are not understood: no Role of ours has one.
+// allows reports whether the right is enough for a request. Rules with a wildcard are not understood: no Role of ours has one.
 func (r Right) allows(e Event) bool {
 	return r.Verb == e.Verb && r.Group == e.Object.APIGroup && r.Resource == e.Resource() &&
 		(r.Name == "" || r.Name == e.Object.Name) && (r.Namespace == "" || r.Namespace == e.Object.Namespace)

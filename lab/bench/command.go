@@ -113,7 +113,7 @@ func (o *options) complete(given func(flag string) bool) error {
 	return errors.Join(faults...)
 }
 
-// realPayload tells whether there is a payload of `make payload`.
+// realPayload reports whether there is a payload of `make payload`.
 func (o *options) realPayload() bool {
 	_, err := os.Stat(filepath.Join(o.payload, "manifest.json"))
 	return o.payload != noPayload && err == nil

@@ -42,7 +42,7 @@ func costOf(journal *fake.Journal) Cost {
 // powerShell is PowerShell as a program in a command line: a word, not four letters of a certificate in base64.
 var powerShell = regexp.MustCompile(`(?i)(^|[\s"'\\/&|;(])(powershell|pwsh)(\.exe)?($|[\s"'&|;)])`)
 
-// isPowerShell tells whether an entry is a command line that names PowerShell, whether or not the host let it run.
+// isPowerShell reports whether an entry is a command line that names PowerShell, whether or not the host let it run.
 func isPowerShell(e fake.Entry) bool {
 	return (e.Kind == winhost.KindCommand || e.Kind == fake.KindProcess) && powerShell.MatchString(e.Detail)
 }

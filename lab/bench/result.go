@@ -18,7 +18,7 @@ type Result struct {
 	Arrival   *rig.Arrival `json:"arrivalNanoseconds,omitempty"`
 	Quiets    []Quiet      `json:"quiets"`
 	Transfers []Transfer   `json:"transfers"`
-	// Transferred is the payload that the transfers are of, and Real tells whether it is one of real executables.
+	// Transferred is the payload that the transfers are of, and Real reports whether it is one of real executables.
 	Transferred Payload `json:"transferred"`
 	Real        bool    `json:"realPayload"`
 	Patches     []Patch `json:"patches,omitempty"`

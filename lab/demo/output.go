@@ -26,7 +26,7 @@ func newOutput(file *os.File) *output {
 	return o
 }
 
-// interactive tells whether a view can be redrawn.
+// interactive reports whether a view can be redrawn.
 func (o *output) interactive() bool { return o.terminal >= 0 }
 
 // screen is the size of the terminal now.

@@ -29,7 +29,7 @@ type board struct {
 	machines  map[string]row // Windows Machines, with an instance or without
 }
 
-// update takes an event, and tells whether what is shown of the instance has changed.
+// update takes an event, and reports whether what is shown of the instance has changed.
 func (b *board) update(kind watch.EventType, instance *v1alpha1.WindowsInstance, now time.Time) (row, bool) {
 	before, known := b.rows[instance.Name]
 	if kind == watch.Deleted {

@@ -101,12 +101,12 @@ func (r *machineReconciler) evict(ctx context.Context, node *corev1.Node) (strin
 	return strings.Join(left, "; "), nil
 }
 
-// outlasts tells whether a terminating pod has a longer grace than a drain gives it; a negative one gives it its own.
+// outlasts reports whether a terminating pod has a longer grace than a drain gives it; a negative one gives it its own.
 func outlasts(pod *corev1.Pod, seconds int) bool {
 	return seconds >= 0 && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > int64(seconds)
 }
 
-// unreachable tells whether the kubelet has not been heard of for a while: its pods never end.
+// unreachable reports whether the kubelet has not been heard of for a while: its pods never end.
 func unreachable(node *corev1.Node) bool {
 	ready := nodeCondition(node, corev1.NodeReady)
 	return ready != nil && ready.Status == corev1.ConditionUnknown

@@ -108,7 +108,7 @@ func (r *healthCheckReconciler) examine(ctx context.Context, check *machinev1.Ma
 	return found, nil
 }
 
-// report writes the status, and tells whether Machines may be remediated.
+// report writes the status, and reports whether Machines may be remediated.
 func (r *healthCheckReconciler) report(ctx context.Context, check *machinev1.MachineHealthCheck, expected, healthy int) (bool, error) {
 	before := check.DeepCopy()
 	limit, err := maxUnhealthy(check.Spec.MaxUnhealthy, expected)

@@ -144,7 +144,7 @@ func phaseOf(m *machinev1.Machine) string {
 	}
 }
 
-// provisioned tells whether the virtual machine has been seen: then it is not made again.
+// provisioned reports whether the virtual machine has been seen: then it is not made again.
 func provisioned(m *machinev1.Machine) bool {
 	return ptr.Deref(m.Spec.ProviderID, "") != "" || len(m.Status.Addresses) > 0
 }

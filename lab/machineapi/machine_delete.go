@@ -49,7 +49,7 @@ func (r *machineReconciler) mayTerminate(ctx context.Context, m *machinev1.Machi
 	return r.unhooked(ctx, m, machinev1.MachineTerminable, "pre-terminate", m.Spec.LifecycleHooks.PreTerminate)
 }
 
-// unhooked tells whether no hook holds up the Machine's deletion, and says so in the condition.
+// unhooked reports whether no hook holds up the Machine's deletion, and says so in the condition.
 func (r *machineReconciler) unhooked(
 	ctx context.Context, m *machinev1.Machine, kind machinev1.ConditionType, point string, hooks []machinev1.LifecycleHook,
 ) (bool, error) {

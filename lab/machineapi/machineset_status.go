@@ -43,7 +43,7 @@ func (r *machineSetReconciler) report(
 	return waiting, r.saveStatus(ctx, before, set)
 }
 
-// availability tells whether a Node is ready, and how long it has to stay ready to be available.
+// availability reports whether a Node is ready, and how long it has to stay ready to be available.
 func availability(node *corev1.Node, minReadySeconds int32, now time.Time) (bool, time.Duration) {
 	if node == nil {
 		return false, 0

@@ -79,5 +79,5 @@ func decode(value string) (inherited, error) {
 	return i, nil
 }
 
-// Inside tells whether this process was started by Start.
+// Inside reports whether this process was started by Start.
 func Inside() bool { return os.Getenv(variable) != "" }

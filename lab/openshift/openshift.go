@@ -136,7 +136,7 @@ func (s *standIns) windowsNodes() ([]*corev1.Node, error) {
 // leasePeriod is how often the Linux nodes renew their leases.
 const leasePeriod = 10 * time.Second
 
-// pending tells whether nobody has decided about the request.
+// pending reports whether nobody has decided about the request.
 func pending(request *certificatesv1.CertificateSigningRequest) bool {
 	return len(request.Status.Conditions) == 0 && len(request.Status.Certificate) == 0
 }

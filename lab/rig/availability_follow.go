@@ -179,7 +179,7 @@ func (a *Availability) catchUp(ctx context.Context, kind *followedKind) error {
 	}
 }
 
-// knows tells whether all that a list of the revision until has was told, and the end of all that it has not.
+// knows reports whether all that a list of the revision until has was told, and the end of all that it has not.
 func (k *followedKind) knows(want map[string]uint64, until uint64) bool {
 	for name, revision := range want {
 		// What is not known any more has ended after the list was made.

@@ -36,7 +36,7 @@ func (k OlderKind) Version() string {
 	return "10.19.0-1a2b3c4"
 }
 
-// registers tells whether the kubelet of that generation is a program of the lab, which makes its Node by itself.
+// registers reports whether the kubelet of that generation is a program of the lab, which makes its Node by itself.
 func (k OlderKind) registers() bool { return k != OlderDocker }
 
 // Names of what operators before version 12 made.

@@ -114,7 +114,7 @@ func (r *Rig) seedOlderHost(ctx context.Context, h *Host, options OlderOptions) 
 	return r.awaitOlderNode(ctx, options.NodeName, olderNodeWorks)
 }
 
-// olderNodeWorks tells whether the Node is Ready, and nothing keeps pods off it that is not for good.
+// olderNodeWorks reports whether the Node is Ready, and nothing keeps pods off it that is not for good.
 func olderNodeWorks(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {

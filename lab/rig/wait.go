@@ -92,7 +92,7 @@ func (r *Rig) WaitGone(ctx context.Context, name string) error {
 	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
 }
 
-// IsReady tells whether an instance, which may be nil, is Ready in its present generation.
+// IsReady reports whether an instance, which may be nil, is Ready in its present generation.
 func IsReady(instance *v1alpha1.WindowsInstance) bool {
 	return instance != nil && instance.Status.ObservedGeneration == instance.Generation &&
 		meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)

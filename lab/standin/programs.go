@@ -131,7 +131,7 @@ func (t *table) program(e payload.Executable) (program, error) {
 	}, nil
 }
 
-// isAgent tells whether an executable is the agent by its build information. The answer is kept, because fifty hosts run the same
+// isAgent reports whether an executable is the agent by its build information. The answer is kept, because fifty hosts run the same
 // file many times.
 func (t *table) isAgent(content []byte) error {
 	sum := maphash.Bytes(t.seed, content)
@@ -168,6 +168,6 @@ func idle(ctx context.Context) int {
 	return 0
 }
 
-// serviceFlag tells whether a program that runs as a service was told so. Without it the real one never answers the service
+// serviceFlag reports whether a program that runs as a service was told so. Without it the real one never answers the service
 // control manager, which ends it (error 1053).
 func serviceFlag(p *node.Process, given bool) bool { return given || !p.Service }

@@ -24,7 +24,7 @@ const (
 // are dropped, and more and more up to all of them with Full.
 type MaxStartups struct{ Begin, RatePercent, Full int }
 
-// drops tells whether a new connection is dropped while others are waiting; dice is between 0 and 99.
+// drops reports whether a new connection is dropped while others are waiting; dice is between 0 and 99.
 func (m MaxStartups) drops(waiting, dice int) bool {
 	switch {
 	case m.Begin == 0 || waiting < m.Begin:

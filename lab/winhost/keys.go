@@ -106,7 +106,7 @@ func (h *Host) keyFile(user string) (path string, ok bool) {
 
 func home(user string) string { return `C:\Users\` + user }
 
-// authorize tells whether the user may log in with the key, as the files on the drive say now.
+// authorize reports whether the user may log in with the key, as the files on the drive say now.
 func (h *Host) authorize(user string, key ssh.PublicKey) error {
 	if h.faults.find(RejectKey) != nil {
 		return errNotAuthorized
@@ -122,7 +122,7 @@ func (h *Host) authorize(user string, key ssh.PublicKey) error {
 	return nil
 }
 
-// lists tells whether a file of keys has a key. Lines that are no keys are skipped.
+// lists reports whether a file of keys has a key. Lines that are no keys are skipped.
 func lists(file []byte, key ssh.PublicKey) bool {
 	for len(file) > 0 {
 		authorized, _, _, rest, err := ssh.ParseAuthorizedKey(file)

@@ -205,7 +205,7 @@ func (powershellRules) explain(failure failure, program string) (string, int) {
 		fmt.Sprintf("ObjectNotFound: (%s:String) [], CommandNotFoundException", program), "CommandNotFoundException")
 }
 
-// exitCode is 1 for every failure: with -Command, PowerShell only tells whether the last command succeeded.
+// exitCode is 1 for every failure: with -Command, PowerShell only reports whether the last command succeeded.
 func (powershellRules) exitCode(program int) int {
 	if program == 0 {
 		return 0

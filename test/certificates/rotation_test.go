@@ -207,7 +207,7 @@ func (l lab) awaitExpiry(h *rig.Host) {
 	})
 }
 
-// isGood tells whether a certificate on a host has not expired.
+// isGood reports whether a certificate on a host has not expired.
 func isGood(h *rig.Host, held holding) bool {
 	got := inUse(h, held.link)
 	return got != nil && time.Now().Before(got.NotAfter)

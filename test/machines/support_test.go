@@ -26,7 +26,7 @@ func (l lab) refused(name, reason string, parts ...string) {
 	l.saysWhy(l.instanceBecomes(name, "to be refused as "+reason, summary(reason)), reason, parts...)
 }
 
-// summary tells whether an instance sums itself up with a reason.
+// summary reports whether an instance sums itself up with a reason.
 func summary(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == reason }
 }

@@ -55,7 +55,7 @@ func parseMarker(text string) map[string][]string {
 	return values
 }
 
-// gives tells whether the marker asks for the right. All roles of a namespace are in the same one.
+// gives reports whether the marker asks for the right. All roles of a namespace are in the same one.
 func (m marker) gives(right audit.Right) bool {
 	has := func(field, value string) bool { return slices.Contains(m.values[field], value) }
 	_, named := m.values["resourceNames"]

@@ -20,7 +20,7 @@ const (
 	overlayNetwork = "OVNKubernetesHybridOverlayNetwork"
 )
 
-// hasNetwork tells whether the pods' network is there.
+// hasNetwork reports whether the pods' network is there.
 func hasNetwork(h *rig.Host) bool {
 	return slices.ContainsFunc(h.Machine().Snapshot().Networks, func(n host.HNSNetwork) bool { return n.Name == overlayNetwork })
 }

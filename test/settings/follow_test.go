@@ -117,7 +117,7 @@ func (l lab) arrives(way string, before map[string]fake.Snapshot, wanted, digest
 	l.undisturbed()
 }
 
-// done tells whether all instances are up to date with a specification that is as wanted, and Ready.
+// done reports whether all instances are up to date with a specification that is as wanted, and Ready.
 func (l lab) done(ctx context.Context, reader client.Reader, arrived func(digest string) bool, except ...string) (bool, error) {
 	var list v1alpha1.WindowsInstanceList
 	if err := reader.List(ctx, &list, client.InNamespace(l.Namespace())); err != nil {

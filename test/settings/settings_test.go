@@ -258,7 +258,7 @@ func TestTheWorkersKubeletSettings(t *testing.T) {
 	})
 }
 
-// waits tells whether the pool of the workers has a target that its machines do not run with.
+// waits reports whether the pool of the workers has a target that its machines do not run with.
 func waits(ctx context.Context, reader client.Reader) (bool, error) {
 	pool := &machineconfigv1.MachineConfigPool{}
 	err := reader.Get(ctx, client.ObjectKey{Name: "worker"}, pool)

@@ -202,7 +202,7 @@ func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...str
 	l.policyBecomes("to have nothing that is disturbed", func(p *v1alpha1.WindowsDisruptionPolicy) bool { return len(p.Status.Disruptions) == 0 })
 }
 
-// inService tells whether a node takes pods.
+// inService reports whether a node takes pods.
 func inService(node *corev1.Node) bool {
 	return nodeReady(node) && !node.Spec.Unschedulable &&
 		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })

@@ -172,7 +172,7 @@ func verbs(h *wine.Host, since int) (lines []string) {
 	return lines
 }
 
-// of tells whether an instance is Ready and of a version.
+// of reports whether an instance is Ready and of a version.
 func of(version string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return rig.IsReady(i) && i.Status.Version == version }
 }

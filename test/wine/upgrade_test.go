@@ -186,7 +186,7 @@ func (l *lab) host(node string) *wine.Host {
 	return nil
 }
 
-// inService tells whether a node takes pods.
+// inService reports whether a node takes pods.
 func inService(n *corev1.Node) bool {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

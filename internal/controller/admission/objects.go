@@ -24,7 +24,7 @@ func emptyOf(wanted client.Object) client.Object {
 	panic(fmt.Sprintf("%T is not kept", wanted))
 }
 
-// alike tells whether a present object says what is wanted. Labels and annotations of others do not matter.
+// alike reports whether a present object says what is wanted. Labels and annotations of others do not matter.
 func alike(wanted, found client.Object) bool {
 	if !maps.Equal(withLabels(found.GetLabels(), wanted.GetLabels()), found.GetLabels()) ||
 		!equality.Semantic.DeepEqual(wanted.GetOwnerReferences(), found.GetOwnerReferences()) {

@@ -42,7 +42,7 @@ var errNotRead = errors.New("it was not read yet")
 
 // Source reads the cluster and keeps what it found.
 type Source struct {
-	// Report tells whether the operator can serve the cluster; nil tells nobody.
+	// Report reports whether the operator can serve the cluster; nil tells nobody.
 	Report *Reporter
 
 	kept      *secretsReader
@@ -137,7 +137,7 @@ func (s *Source) take(ctx context.Context, facts nodespec.Cluster, err error) {
 	}
 }
 
-// keep stores what was read and tells whether it differs from before.
+// keep stores what was read and reports whether it differs from before.
 func (s *Source) keep(facts nodespec.Cluster, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

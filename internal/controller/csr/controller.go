@@ -137,7 +137,7 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 	return true, nil
 }
 
-// decided tells whether somebody else has decided in the meantime.
+// decided reports whether somebody else has decided in the meantime.
 func (r *Reconciler) decided(ctx context.Context, name string) bool {
 	csr, err := r.Clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
 	return err == nil && !undecided(csr)

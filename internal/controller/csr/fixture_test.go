@@ -182,7 +182,7 @@ func (f *fixture) written() (writes []string) {
 	return writes
 }
 
-// decide has the controller look at the request once, and tells whether it was approved and what was said.
+// decide has the controller look at the request once, and reports whether it was approved and what was said.
 func decide(t *testing.T, csr *certificatesv1.CertificateSigningRequest, objects ...client.Object) (approved bool, told []string) {
 	t.Helper()
 	f := newFixture(t, append(objects, csr)...)

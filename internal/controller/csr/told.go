@@ -50,7 +50,7 @@ func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSi
 		"CertificateSigningRequest %s is left pending: %s", csr.Name, decision.Message)
 }
 
-// outdated tells whether the node has made so many requests since, which were refused, that no kubelet waits for this one any more.
+// outdated reports whether the node has made so many requests since, which were refused, that no kubelet waits for this one any more.
 func (r *Reconciler) outdated(csr *certificatesv1.CertificateSigningRequest, node string) bool {
 	newer := 0
 	for name, said := range r.told {

@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// fromNode tells whether a request may be one that a kubelet has made itself and nobody has decided on.
+// fromNode reports whether a request may be one that a kubelet has made itself and nobody has decided on.
 func fromNode(object client.Object) bool {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	return ok && undecided(csr) && policy.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")

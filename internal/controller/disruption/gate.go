@@ -104,7 +104,7 @@ func (g *PolicyGate) Acquire(ctx context.Context, request policy.DisruptionReque
 	return decision, nil
 }
 
-// overtaken tells whether a write came too late: the object was written, deleted or made by another.
+// overtaken reports whether a write came too late: the object was written, deleted or made by another.
 func overtaken(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
@@ -221,7 +221,7 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 	return nil
 }
 
-// machineGoing tells whether a Machine is gone or being deleted; false for no Machine.
+// machineGoing reports whether a Machine is gone or being deleted; false for no Machine.
 func (g *PolicyGate) machineGoing(ctx context.Context, name string) (bool, error) {
 	if name == "" {
 		return false, nil

@@ -137,7 +137,7 @@ func (f *fleet) nodeName(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// wasInService tells whether the node of an instance takes pods, or has taken some. The version of an instance is written when its node was
+// wasInService reports whether the node of an instance takes pods, or has taken some. The version of an instance is written when its node was
 // proven for the first time, and kept.
 func (f *fleet) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	node := f.nodes[instance.UID]
@@ -173,7 +173,7 @@ func (f *fleet) pool(instance *v1alpha1.WindowsInstance, settings policy.Disrupt
 	return settings.HostPool(labels)
 }
 
-// gone tells whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or an administrator has
+// gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or an administrator has
 // given the host up.
 func (f *fleet) gone(instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged || instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
@@ -186,7 +186,7 @@ func (f *fleet) gone(instance *v1alpha1.WindowsInstance) bool {
 	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machineFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
 }
 
-// readiness tells whether the node works and was proven to, and since when that is so or not.
+// readiness reports whether the node works and was proven to, and since when that is so or not.
 func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (ready bool, since time.Time) {
 	proven := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionReady)
 	if node == nil {
@@ -278,7 +278,7 @@ func nodeReady(node *corev1.Node) bool {
 	return false
 }
 
-// unproven tells whether a Node has the operator's start-up taint: it does not take pods yet.
+// unproven reports whether a Node has the operator's start-up taint: it does not take pods yet.
 func unproven(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == v1alpha1.TaintNotReady {

@@ -38,7 +38,7 @@ func (s *scope) cloudNodeName(ctx context.Context) (string, *obstacle) {
 	return "", cloudNameObstacle(decision)
 }
 
-// keepsName tells whether the host keeps the node name that it has been granted.
+// keepsName reports whether the host keeps the node name that it has been granted.
 func (s *scope) keepsName(ctx context.Context, told policy.CloudName) (bool, error) {
 	ref := s.instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {

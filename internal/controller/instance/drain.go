@@ -58,14 +58,14 @@ func (s *scope) drainNode(ctx context.Context, node *corev1.Node, cause v1alpha1
 	return s.drainTimedOut(ctx, node, cause, o)
 }
 
-// changeBegun tells whether the node was drained before its host began to change: what has come to it since came in spite of that.
+// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in spite of that.
 func (s *scope) changeBegun(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable && s.instance.Status.SpecDigest == "" &&
 		s.instance.Spec.DesiredState == v1alpha1.DesiredStateNode && s.session.facts != nil && s.session.facts.Fallback != ""
 }
 
-// undrained tells whether the Machine of the node says that it is not to be drained.
+// undrained reports whether the Machine of the node says that it is not to be drained.
 func (s *scope) undrained(ctx context.Context) (bool, error) {
 	reference := s.instance.Spec.Source.Machine
 	if reference == nil {

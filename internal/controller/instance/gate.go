@@ -130,7 +130,7 @@ func (s *scope) acquire(ctx context.Context, node *corev1.Node, cause v1alpha1.D
 	}
 }
 
-// countsNoMore tells whether a node has not worked for so long that the change which it had its turn for has failed. It is worked on all the
+// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed. It is worked on all the
 // same, but not in another's place.
 func (s *scope) countsNoMore(node *corev1.Node) bool {
 	since, _ := notReadySince(node)

@@ -44,7 +44,7 @@ func (s *scope) run(ctx context.Context, name verb.Name, arguments ...string) (v
 	return last, err
 }
 
-// complete tells whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
+// complete reports whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
 func complete(name verb.Name, last verb.Line) error {
 	if last.Type == verb.TypeRebooting && slices.Contains([]verb.Name{verb.Apply, verb.Remove, verb.Rollback, verb.Reboot}, name) {
 		return nil

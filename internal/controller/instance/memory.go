@@ -46,7 +46,7 @@ func (r *Reconciler) rememberNode(ctx context.Context, s *scope) *obstacle {
 	return s.importHostKey(ctx, nodes.Items)
 }
 
-// mayBeOwn tells whether it is worth a request to find out whose the Node is.
+// mayBeOwn reports whether it is worth a request to find out whose the Node is.
 func (s *scope) mayBeOwn(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name || node.Name == s.nodeName()
 }

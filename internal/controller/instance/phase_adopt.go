@@ -113,13 +113,13 @@ func (s *scope) bindOlder(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// isOlder tells whether a Node was taken over from an operator before version 12, and its host was not brought up to date since.
+// isOlder reports whether a Node was taken over from an operator before version 12, and its host was not brought up to date since.
 func isOlder(node *corev1.Node) bool {
 	_, ok := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
 	return ok
 }
 
-// holdsOlder tells whether the host may have what an older operator has made, and no ledger that says so: its Node was taken over, and not
+// holdsOlder reports whether the host may have what an older operator has made, and no ledger that says so: its Node was taken over, and not
 // brought up to date since.
 func (s *scope) holdsOlder(ctx context.Context) (bool, error) {
 	if s.nodeName() == "" {

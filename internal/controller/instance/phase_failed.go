@@ -87,7 +87,7 @@ func (s *scope) takeRetry(ctx context.Context) *obstacle {
 	return nil
 }
 
-// sameChange tells whether a failure is that of what the host is to be now.
+// sameChange reports whether a failure is that of what the host is to be now.
 func (s *scope) sameChange(node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	switch failed.Cause {
 	case v1alpha1.CauseReboot:
@@ -99,7 +99,7 @@ func (s *scope) sameChange(node *corev1.Node, failed *v1alpha1.FailedChange) boo
 	return err == nil && failed.Version == s.Version && failed.SpecDigest == spec.Digest()
 }
 
-// otherChange tells whether what has failed is certainly not what is wanted now.
+// otherChange reports whether what has failed is certainly not what is wanted now.
 func (s *scope) otherChange(node *corev1.Node, failed *v1alpha1.FailedChange) bool {
 	_, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet])
 	return err == nil && !s.sameChange(node, failed)

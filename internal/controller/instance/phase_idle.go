@@ -95,12 +95,12 @@ func notReadySince(node *corev1.Node) (time.Time, string) {
 	return node.CreationTimestamp.Time, "it has not reported yet"
 }
 
-// released tells whether the node was handed to the scheduler before.
+// released reports whether the node was handed to the scheduler before.
 func (s *scope) released(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.instance.Name && !unproven(node)
 }
 
-// changePending tells whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
+// changePending reports whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
 // without the host counts as pending.
 func (s *scope) changePending(node *corev1.Node) bool {
 	spec, err := s.desired(node.Annotations[v1alpha1.AnnotationPodSubnet])
@@ -124,7 +124,7 @@ func (s *scope) node(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-// unproven tells whether a Node has our start-up taint: it was not checked to work yet.
+// unproven reports whether a Node has our start-up taint: it was not checked to work yet.
 func unproven(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == v1alpha1.TaintNotReady {

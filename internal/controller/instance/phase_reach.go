@@ -73,12 +73,12 @@ func (s *scope) announceContact(ctx context.Context) error {
 	return s.patchStatus(ctx)
 }
 
-// accepts tells whether an administrator has accepted exactly this changed host key.
+// accepts reports whether an administrator has accepted exactly this changed host key.
 func (s *scope) accepts(key remote.HostKey) bool {
 	return s.instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == key.Fingerprint()
 }
 
-// isAnotherHost tells whether the host that answers has shown a key that is not the one it must have.
+// isAnotherHost reports whether the host that answers has shown a key that is not the one it must have.
 func isAnotherHost(err error) bool {
 	reason := remote.ReasonOf(err)
 	return reason == remote.ReasonHostKeyChanged || reason == remote.ReasonHostKeyUnexpected

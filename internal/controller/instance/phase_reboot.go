@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// rebootWanted tells whether somebody has asked for a restart of the node's host.
+// rebootWanted reports whether somebody has asked for a restart of the node's host.
 func rebootWanted(node *corev1.Node) bool {
 	_, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]
 	return wanted

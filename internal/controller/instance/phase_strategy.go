@@ -31,7 +31,7 @@ func (r *Reconciler) awaitReplacement(ctx context.Context, s *scope) *obstacle {
 	return s.awaitsReplacement()
 }
 
-// replaced tells whether the Machine of a node that another version of the operator has configured is to be replaced.
+// replaced reports whether the Machine of a node that another version of the operator has configured is to be replaced.
 func (s *scope) replaced(node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
 	return s.ofMachine() && s.instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" && version != s.Version

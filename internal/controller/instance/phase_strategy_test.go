@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// upgraded is a trial in which another version of the operator runs than the one that has configured the node; changes tells whether it wants
+// upgraded is a trial in which another version of the operator runs than the one that has configured the node; changes reports whether it wants
 // anything else of the host.
 func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
 	t.Helper()

@@ -69,7 +69,7 @@ func (r *Reconciler) letGo(s *scope) {
 	r.Hosts.Close(s.instance.Name)
 }
 
-// superseded tells whether something else is wanted of a Machine's host than what this reconcile works on: its Machine is being deleted,
+// superseded reports whether something else is wanted of a Machine's host than what this reconcile works on: its Machine is being deleted,
 // say, or the instance was made again, for another host perhaps. Work on other hosts goes on to where it would stop anyway.
 func (r *Reconciler) superseded(ctx context.Context, instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.Source.Machine == nil {

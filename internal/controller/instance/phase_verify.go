@@ -100,7 +100,7 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	s.session.fallback, s.session.changeFailures = "", 0
 	s.session.forgetHost()
 	r.Hosts.Close(s.instance.Name)
-	// Whoever is next must find written what this one is, and since when: from that the gate knows how long the first has stayed Ready.
+	// Write the status before the gate is left: canarySoak of the next node counts from the time that it has.
 	status.ObservedGeneration = s.instance.Generation
 	if err := s.show(ctx, nil); err != nil {
 		return apiObstacle(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
@@ -108,7 +108,7 @@ func (r *Reconciler) releaseNode(ctx context.Context, s *scope) *obstacle {
 	return s.leaveGate(ctx)
 }
 
-// notReady is why a Node is not known to be Ready; empty when it is. What it said before the kubelet began that runs now was the word of another.
+// notReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was started does not count.
 func (s *scope) notReady(node *corev1.Node, kubeletStarted time.Time) string {
 	message := "The kubelet of Node " + s.nodeName() + " does not report Ready yet."
 	switch {

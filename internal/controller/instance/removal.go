@@ -15,11 +15,11 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// untouched tells whether there is nothing to give back: the host was never changed, which it is from the moment its host key is pinned,
+// untouched reports whether there is nothing to give back: the host was never changed, which it is from the moment its host key is pinned,
 // or it is another instance's now.
 func (s *scope) untouched() bool { return s.handedOver || s.instance.Status.HostKey == nil }
 
-// forget tells whether an administrator has said that the host is gone for good.
+// forget reports whether an administrator has said that the host is gone for good.
 func (s *scope) forget() bool { return s.instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" }
 
 // readKeyForRemoval needs the key only where the host must be reached.
@@ -81,7 +81,7 @@ func (s *scope) drainPostponed() *obstacle {
 	}
 }
 
-// owns tells whether the Node is the instance's own and may be drained and deleted with it.
+// owns reports whether the Node is the instance's own and may be drained and deleted with it.
 func (s *scope) owns(ctx context.Context, node *corev1.Node) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
@@ -159,7 +159,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) *obstacle {
 	return nil
 }
 
-// changed tells whether the agent has left on the host what says how it was before.
+// changed reports whether the agent has left on the host what says how it was before.
 func (s *scope) changed(ctx context.Context) (bool, error) {
 	for _, path := range []string{nodespec.LedgerPath, nodespec.FoundPath} {
 		if there, err := s.connection.Exists(ctx, path); there || err != nil {

@@ -100,10 +100,10 @@ func (s *scope) pass(condition, message string) {
 	}
 }
 
-// byoh tells whether the host is listed in windows-instances.
+// byoh reports whether the host is listed in windows-instances.
 func (s *scope) byoh() bool { return s.instance.Spec.Source.ConfigMapKey != "" }
 
-// ofMachine tells whether the host is that of a Machine.
+// ofMachine reports whether the host is that of a Machine.
 func (s *scope) ofMachine() bool { return s.instance.Spec.Source.Machine != nil }
 
 // nodeName is the claimed name; empty before the claim.

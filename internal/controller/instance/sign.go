@@ -137,13 +137,13 @@ func labelOf(instance string) string {
 	return instance[:40] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// madeByOperator tells whether a request was made by a ServiceAccount of the operator's namespace, which is this operator or the one before
+// madeByOperator reports whether a request was made by a ServiceAccount of the operator's namespace, which is this operator or the one before
 // it. A host knows the request too, and with it the name; it would be approved for as long as the host wants, or whoever the host is.
 func (s *scope) madeByOperator(request *certificatesv1.CertificateSigningRequest) bool {
 	return strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+s.Namespace+":")
 }
 
-// ours tells whether a request is the one that the operator made: its name can be foreseen, and nothing that another made is approved
+// ours reports whether a request is the one that the operator made: its name can be foreseen, and nothing that another made is approved
 // under it.
 func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&

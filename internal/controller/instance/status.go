@@ -141,7 +141,7 @@ func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.
 	}
 }
 
-// leaves tells whether the obstacle leaves a condition as it is. A nil one does not.
+// leaves reports whether the obstacle leaves a condition as it is. A nil one does not.
 func (o *obstacle) leaves(condition string) bool {
 	return o != nil && o.outcome == leftAlone && o.condition != condition
 }

@@ -41,7 +41,7 @@ func (s *scope) giveUpTurn(ctx context.Context, p phase, o *obstacle) *obstacle 
 	return o
 }
 
-// hostAsItWas tells whether nothing was done to the host since its node was proven.
+// hostAsItWas reports whether nothing was done to the host since its node was proven.
 func (s *scope) hostAsItWas() bool {
 	return s.instance.Status.SpecDigest != "" && s.instance.Status.RequestedReboot == nil
 }

@@ -54,7 +54,7 @@ func newNamespaceCaches(mgr ctrl.Manager) (namespaceCaches, error) {
 	return all, nil
 }
 
-// exists tells whether there is a namespace that takes new objects. One that is being deleted does not.
+// exists reports whether there is a namespace that takes new objects. One that is being deleted does not.
 func (c namespaceCaches) exists(ctx context.Context, name string) (bool, error) {
 	return namespaceExists(ctx, c[name], name)
 }

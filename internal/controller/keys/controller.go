@@ -41,7 +41,7 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Cluster   ClusterSource
 
-	// exists tells whether there is a namespace that takes new objects.
+	// exists reports whether there is a namespace that takes new objects.
 	exists func(ctx context.Context, namespace string) (bool, error)
 	// reported is the version of the Secret whose faults were told.
 	reported string
@@ -68,12 +68,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// IsPrivateKey tells whether an object is the Secret with the private key.
+// IsPrivateKey reports whether an object is the Secret with the private key.
 func (r *Reconciler) IsPrivateKey(o client.Object) bool {
 	return o.GetNamespace() == r.Namespace && o.GetName() == SecretName
 }
 
-// IsRelevant tells whether a Secret is that of the private key or of user data.
+// IsRelevant reports whether a Secret is that of the private key or of user data.
 func (r *Reconciler) IsRelevant(o client.Object) bool {
 	return r.IsPrivateKey(o) || isUserData(o)
 }

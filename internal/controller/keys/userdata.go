@@ -32,7 +32,7 @@ const (
 	managedBy      = "windows-machine-config-operator"
 )
 
-// isUserData tells whether an object is a Secret with the operator's user data.
+// isUserData reports whether an object is a Secret with the operator's user data.
 func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
 }

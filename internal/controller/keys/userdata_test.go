@@ -44,7 +44,7 @@ func (r *trial) userData(t *testing.T, namespace string) *corev1.Secret {
 	return secret
 }
 
-// authorizes tells whether user data is for the key in a Secret.
+// authorizes reports whether user data is for the key in a Secret.
 func authorizes(t *testing.T, userData, key *corev1.Secret) bool {
 	t.Helper()
 	parsed, err := sshkey.Parse(key.Data[SecretKey])

@@ -18,7 +18,7 @@ import (
 
 // +kubebuilder:rbac:groups=operators.coreos.com,namespace=system,resources=operatorconditions,verbs=get;update
 
-// ClusterSupported is the condition that tells whether the operator can serve the cluster.
+// ClusterSupported is the condition that reports whether the operator can serve the cluster.
 const ClusterSupported = "ClusterSupported"
 
 // NameVariable is the environment variable in which OLM tells the name of the object.

@@ -389,7 +389,7 @@ func (s *stage) warnings() (messages []string) {
 	return messages
 }
 
-// upgraded tells whether all Machines of the sets are new ones that run.
+// upgraded reports whether all Machines of the sets are new ones that run.
 func upgraded(w watched, sets map[string]int) bool {
 	bySet := map[string]int{}
 	for name, set := range w.running {

@@ -48,7 +48,7 @@ const (
 
 // Reconciler replaces Machines. It does one thing at a time, and disturbs no node that the gate does not let it disturb.
 type Reconciler struct {
-	// Client reads what is in memory, which tells whether there is anything to do, and deletes Machines.
+	// Client reads what is in memory, which reports whether there is anything to do, and deletes Machines.
 	Client client.Client
 	// Live reads the API server: a Machine is deleted for what is true now.
 	Live      client.Reader
@@ -261,7 +261,7 @@ func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate policy.
 	return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
 }
 
-// wasNotDeleted tells whether an answer to a deletion means for sure that it did nothing.
+// wasNotDeleted reports whether an answer to a deletion means for sure that it did nothing.
 func wasNotDeleted(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

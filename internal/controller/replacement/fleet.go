@@ -152,7 +152,7 @@ func fleetSet(set *machinev1beta1.MachineSet, machines int) policy.FleetSet {
 	}
 }
 
-// givesKey tells whether new Machines of a set accept the key that is in the operator's user data. All platforms name the user data in the
+// givesKey reports whether new Machines of a set accept the key that is in the operator's user data. All platforms name the user data in the
 // same place. On vSphere nobody runs it: the key is in the template.
 func givesKey(set *machinev1beta1.MachineSet) bool {
 	var spec struct {

@@ -36,15 +36,15 @@ func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
 	return Respecify(have, spec)
 }
 
-// Creates tells whether the change makes a new instance.
+// Creates reports whether the change makes a new instance.
 func (c Change) Creates() bool { return c.Before == nil }
 
-// Enters tells whether the change brings an instance that was there into a desired state that it was not in.
+// Enters reports whether the change brings an instance that was there into a desired state that it was not in.
 func (c Change) Enters(state v1alpha1.DesiredState) bool {
 	return c.Before != nil && c.Before.Spec.DesiredState != state && c.After.Spec.DesiredState == state
 }
 
-// Apply writes the change and tells whether it is in force. One that is not, without an error, was overtaken: an instance of the name was
+// Apply writes the change and reports whether it is in force. One that is not, without an error, was overtaken: an instance of the name was
 // made, or the one to be changed was deleted, a moment ago. The event of that brings the next reconcile.
 func (c Change) Apply(ctx context.Context, writer client.Client) (bool, error) {
 	name := c.After.Namespace + "/" + c.After.Name

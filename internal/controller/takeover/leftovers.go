@@ -75,7 +75,7 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	return found, nil
 }
 
-// tellsServices tells whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with such a name: it cannot be
+// tellsServices reports whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with such a name: it cannot be
 // changed, and has two keys that are always there.
 func tellsServices(object *corev1.ConfigMap) bool {
 	_, services := object.Data["services"]
@@ -84,7 +84,7 @@ func tellsServices(object *corev1.ConfigMap) bool {
 }
 
 // clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is pinned by an instance.
-// Else a host that nobody has reached since would be trusted at first contact again. It tells whether nothing is left.
+// Else a host that nobody has reached since would be trusted at first contact again. It reports whether nothing is left.
 func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 	noted := &corev1.ConfigMap{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: hostKeysName}, noted)
@@ -107,7 +107,7 @@ func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 		"the host keys that were noted; they are in the status of the WindowsInstances now"})
 }
 
-// mayBeNoted tells whether one of the entries may be that of an address. The older operator has noted names by their addresses as well.
+// mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their addresses as well.
 func mayBeNoted(address string, noted map[string]string) bool {
 	if _, ok := noted[address]; ok {
 		return true

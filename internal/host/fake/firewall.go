@@ -26,7 +26,7 @@ func newFirewall() map[string]host.FirewallRule {
 	return rules
 }
 
-// Admits tells whether the firewall lets inbound TCP to the port pass: an enabled rule allows it and none blocks it.
+// Admits reports whether the firewall lets inbound TCP to the port pass: an enabled rule allows it and none blocks it.
 func (m *Machine) Admits(port int) bool {
 	m.lock()
 	defer m.unlock()

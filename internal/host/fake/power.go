@@ -76,7 +76,7 @@ func (m *Machine) finish(up context.Context, boot int) {
 	}
 }
 
-// Running tells whether the machine is on and past its boot.
+// Running reports whether the machine is on and past its boot.
 func (m *Machine) Running() bool {
 	m.lock()
 	defer m.unlock()

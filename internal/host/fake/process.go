@@ -165,7 +165,7 @@ func (p *Process) Exit(code int) {
 	p.end(code, false)
 }
 
-// Alive tells whether the process has not ended.
+// Alive reports whether the process has not ended.
 func (p *Process) Alive() bool {
 	p.Machine.lock()
 	defer p.Machine.unlock()

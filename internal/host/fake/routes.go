@@ -18,7 +18,7 @@ type routeTable struct {
 	noDefault bool
 }
 
-// bindsAdapter tells whether a network of the type takes the adapter of the default route for itself: Windows then gives the
+// bindsAdapter reports whether a network of the type takes the adapter of the default route for itself: Windows then gives the
 // adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not move with them.
 func bindsAdapter(network host.HNSNetwork) bool {
 	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {

@@ -12,7 +12,7 @@ var (
 	excludedFolder  = host.Exclusion{Kind: host.ExcludePath, Value: Scratch + `\folder`}
 )
 
-// excludes tells whether Microsoft Defender Antivirus has the exclusion.
+// excludes reports whether Microsoft Defender Antivirus has the exclusion.
 func (s *suite) excludes(exclusion host.Exclusion) bool {
 	list, err := s.Antivirus.Exclusions(s.ctx)
 	s.must(err)

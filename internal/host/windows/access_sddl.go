@@ -34,7 +34,7 @@ func accessOf(sddl string) host.Access {
 	return host.AccessAdministrators
 }
 
-// trusted tells whether an SDDL SID string is SYSTEM or the Administrators group, as alias or in full.
+// trusted reports whether an SDDL SID string is SYSTEM or the Administrators group, as alias or in full.
 func trusted(sid string) bool {
 	switch sid {
 	case "SY", "S-1-5-18", "BA", "S-1-5-32-544":

@@ -77,15 +77,15 @@ func findRoot(path drivePath) (entry, error) {
 	return entry{name: path.String(), attributes: attributes}, err
 }
 
-// link tells whether the entry leads elsewhere: a symbolic link, or a junction.
+// link reports whether the entry leads elsewhere: a symbolic link, or a junction.
 func (e entry) link() bool {
 	return e.tag == windows.IO_REPARSE_TAG_SYMLINK || e.tag == windows.IO_REPARSE_TAG_MOUNT_POINT
 }
 
-// folderKind tells whether Windows treats the entry as a folder: a folder, or a link that was made for one.
+// folderKind reports whether Windows treats the entry as a folder: a folder, or a link that was made for one.
 func (e entry) folderKind() bool { return e.attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 }
 
-// folder tells whether the entry is a true folder.
+// folder reports whether the entry is a true folder.
 func (e entry) folder() bool { return e.folderKind() && !e.link() }
 
 // describe is host.Files.Stat.

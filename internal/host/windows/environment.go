@@ -80,7 +80,7 @@ func (environment) Unset(ctx context.Context, name string) error {
 	})
 }
 
-// changeEnvironment does a change, which tells whether it changed anything.
+// changeEnvironment does a change, which reports whether it changed anything.
 func changeEnvironment(ctx context.Context, what string, change func(registry.Key) (bool, error)) error {
 	err := await(ctx, func() error {
 		key, err := openEnvironment(registry.QUERY_VALUE | registry.SET_VALUE)

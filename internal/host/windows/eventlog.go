@@ -49,7 +49,7 @@ func (eventLog) Report(ctx context.Context, event host.Event) error {
 	return nil
 }
 
-// KnowsSource tells whether the log has a source of that name.
+// KnowsSource reports whether the log has a source of that name.
 func (eventLog) KnowsSource(ctx context.Context, source string) (bool, error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)

@@ -54,7 +54,7 @@ const (
 	resultAborted            result = 0x800704D3 // HRESULT of ERROR_REQUEST_ABORTED
 )
 
-// failed tells whether a result is a failure.
+// failed reports whether a result is a failure.
 func (r result) failed() bool { return r&0x80000000 != 0 && r != resultRestartNeededWin32 }
 
 // dismError is a failed call of the DISM API.

@@ -37,7 +37,7 @@ func fileErrorMeaning(code uint32) error {
 	return nil
 }
 
-// passing tells whether a file operation may succeed a moment later: a virus scanner or an indexer looks at new files for
+// passing reports whether a file operation may succeed a moment later: a virus scanner or an indexer looks at new files for
 // some milliseconds, and Windows then refuses to replace or remove them.
 func passing(code uint32) bool {
 	switch code {

@@ -73,7 +73,7 @@ func clearReadOnly(path drivePath, attributes uint32) error {
 	return windows.SetFileAttributes(name, attributes&^windows.FILE_ATTRIBUTE_READONLY)
 }
 
-// held tells whether a process has a file open or runs from it. Windows says ERROR_ACCESS_DENIED to whoever replaces or
+// held reports whether a process has a file open or runs from it. Windows says ERROR_ACCESS_DENIED to whoever replaces or
 // removes such a file; to whoever opens it for writing for himself alone, it says what is really the matter.
 func held(path drivePath) bool {
 	handle, err := openEntry(path, windows.FILE_WRITE_DATA, 0)
@@ -84,7 +84,7 @@ func held(path drivePath) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_USER_MAPPED_FILE)
 }
 
-// heldBelow tells whether a process holds a file below a folder: such a folder cannot be moved. A held file itself can be, if it is an
+// heldBelow reports whether a process holds a file below a folder: such a folder cannot be moved. A held file itself can be, if it is an
 // executable, and is no reason then.
 func heldBelow(path drivePath) bool {
 	if found, err := findEntry(path); err != nil || !found.folder() {

@@ -229,7 +229,7 @@ func hnsError(err error) error {
 	return err
 }
 
-// openHNS tells whether the API is there; hcsshim panics where it is not.
+// openHNS reports whether the API is there; hcsshim panics where it is not.
 func openHNS() error {
 	if err := windows.NewLazySystemDLL("computenetwork.dll").Load(); err != nil {
 		return fmt.Errorf("the Host Networking Service is not there (%w); the feature Containers must be enabled, and the host restarted", err)

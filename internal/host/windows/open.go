@@ -37,7 +37,7 @@ func Open() (host.Host, error) {
 	}, nil
 }
 
-// isAdministrator asks CheckTokenMembership, which tells whether the group is in force: in the filtered token that an administrator has
+// isAdministrator asks CheckTokenMembership, which reports whether the group is in force: in the filtered token that an administrator has
 // before elevation it only denies.
 func isAdministrator() (bool, error) {
 	administrators, err := windows.CreateWellKnownSid(windows.WinBuiltinAdministratorsSid)

@@ -44,7 +44,7 @@ func (p drivePath) String() string { return p.drive + `\` + strings.Join(p.names
 // extended is the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
 func (p drivePath) extended() string { return `\\?\` + p.String() }
 
-// root tells whether it is the drive itself.
+// root reports whether it is the drive itself.
 func (p drivePath) root() bool { return len(p.names) == 0 }
 
 // name is the last name; empty for the drive itself.
@@ -60,7 +60,7 @@ func (p drivePath) child(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clip(p.names), name)}
 }
 
-// same tells whether two paths are the same, compared without case.
+// same reports whether two paths are the same, compared without case.
 func (p drivePath) same(other drivePath) bool { return strings.EqualFold(p.String(), other.String()) }
 
 // sibling is an entry beside this one; not for the drive itself.
@@ -85,7 +85,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// isDevice tells whether a name, in lower case and without its extension, is that of a DOS device.
+// isDevice reports whether a name, in lower case and without its extension, is that of a DOS device.
 func isDevice(stem string) bool {
 	switch stem {
 	case "con", "prn", "aux", "nul":

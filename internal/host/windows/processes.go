@@ -77,7 +77,7 @@ func (processes) Kill(ctx context.Context, pid int) error {
 // Self is the caller's own process.
 func (processes) Self() int { return os.Getpid() }
 
-// ended tells whether a process has ended: Windows refuses to end it again.
+// ended reports whether a process has ended: Windows refuses to end it again.
 func ended(process windows.Handle) bool {
 	event, err := windows.WaitForSingleObject(process, 0)
 	return err == nil && event == windows.WAIT_OBJECT_0

@@ -53,7 +53,7 @@ func Connections(r *rig.Rig) (n int) {
 	return n
 }
 
-// OfTheHost tells whether an entry of a host's journal says nothing of the operator's doings: its own processes, and the traffic of a connection
+// OfTheHost reports whether an entry of a host's journal says nothing of the operator's doings: its own processes, and the traffic of a connection
 // that an operator which has ended may have left to be summed up late. A new connection has entries of other kinds as well.
 func OfTheHost(e fake.Entry) bool {
 	return e.PID != 0 || e.Kind == fake.KindReceived || e.Kind == fake.KindSent

@@ -126,7 +126,7 @@ func ready(seen observation) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
 }
 
-// changed tells whether a status differs in more than its heartbeat.
+// changed reports whether a status differs in more than its heartbeat.
 func changed(before, after corev1.NodeStatus) bool {
 	if before.NodeInfo != after.NodeInfo || len(before.Conditions) != len(after.Conditions) || len(before.Addresses) != len(after.Addresses) {
 		return true

@@ -39,7 +39,7 @@ type Machine interface {
 	Spawn(path string, args ...string) (Child, error)
 	// Run runs the program of an executable as a child until it ends or ctx is done, and returns its exit code.
 	Run(ctx context.Context, output io.Writer, path string, args ...string) (exitCode int, err error)
-	// Alive tells whether the process has not ended.
+	// Alive reports whether the process has not ended.
 	Alive() bool
 }
 

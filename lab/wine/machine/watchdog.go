@@ -40,7 +40,7 @@ func (m *machine) hung(ended <-chan struct{}) <-chan struct{} {
 	return hung
 }
 
-// answers tells whether a server at the address says who it is. It leaves without a word, and takes what the server has to say: else the server
+// answers reports whether a server at the address says who it is. It leaves without a word, and takes what the server has to say: else the server
 // sees a connection that was broken off, and notes it.
 func answers(address string) bool {
 	dialer := net.Dialer{Timeout: lookLimit}

@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
-// namespaceGoes tells whether the operator's namespace is being deleted.
+// namespaceGoes reports whether the operator's namespace is being deleted.
 func (r *Reconciler) namespaceGoes(ctx context.Context) (bool, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, types.NamespacedName{Name: r.Namespace}, namespace)

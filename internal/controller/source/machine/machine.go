@@ -52,7 +52,7 @@ func look(machine *machinev1beta1.Machine) view {
 	return v
 }
 
-// isWindows tells whether a Machine is the operator's at all. One of the control plane never is, whatever else it is labeled.
+// isWindows reports whether a Machine is the operator's at all. One of the control plane never is, whatever else it is labeled.
 func isWindows(machine *machinev1beta1.Machine) bool {
 	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[labelRole] != roleControlPlane
 }
