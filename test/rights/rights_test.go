@@ -32,12 +32,14 @@ const (
 // notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with or without a name, and with
 // the reason. A right that is not here and that nothing used is one too many.
 var notExercised = map[string]string{
-	"patch events.events.k8s.io":                                sameEvent,
-	"update validatingadmissionpolicies" + admissionGroup:       putBack,
-	"update validatingadmissionpolicybindings" + admissionGroup: putBack,
-	"delete validatingadmissionpolicies" + admissionGroup:       newOwner,
-	"delete validatingadmissionpolicybindings" + admissionGroup: newOwner,
-	"patch nodes/status":                                        "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
+	"patch events.events.k8s.io":                                                    sameEvent,
+	"patch events.events.k8s.io" + ownNamespace:                                     sameEvent,
+	"approve signers.certificates.k8s.io named kubernetes.io/kube-apiserver-client": "for cloud-node-manager, on Azure only: test/certificates",
+	"update validatingadmissionpolicies" + admissionGroup:                           putBack,
+	"update validatingadmissionpolicybindings" + admissionGroup:                     putBack,
+	"delete validatingadmissionpolicies" + admissionGroup:                           newOwner,
+	"delete validatingadmissionpolicybindings" + admissionGroup:                     newOwner,
+	"patch nodes/status": "says that an agent is silent, after 15 minutes: internal/controller/nodecondition",
 }
 
 // excepted tells why a right need not be used; "" if it must.

@@ -6,13 +6,13 @@ import (
 )
 
 var clusterSupported = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "windows_machine_config_cluster_supported",
+	Name: "wmco_cluster_supported",
 	Help: "1 when the operator can serve the cluster, 0 when it cannot; the reason says why. There is one series at a time.",
 }, []string{"reason"})
 
 var settingsNotFollowed = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "wmco_settings_not_followed",
-	Help: "How many settings of the cluster, such as a mirror of a registry, Windows nodes do not follow or follow in part only.",
+	Help: "Settings of the cluster, such as registry mirrors, that Windows nodes cannot follow, or follow only in part.",
 })
 
 func init() { metrics.Registry.MustRegister(clusterSupported, settingsNotFollowed) }

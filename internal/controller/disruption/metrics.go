@@ -12,7 +12,7 @@ var (
 	})
 	disruptionsStarted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "wmco_disruptions_total",
-		Help: "Times that the operator has begun to disturb a Windows node, by cause.",
+		Help: "Disruptions of Windows nodes that the operator has started, by cause.",
 	}, []string{"cause"})
 	disruptionsFailed = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "wmco_disruptions_failed_total",
@@ -24,7 +24,7 @@ var (
 	})
 	upgradeStopped = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "wmco_upgrade_stopped",
-		Help: "1 while no Windows node is changed any more until an administrator does something; 0 otherwise.",
+		Help: "1 while the changes of Windows nodes are stopped until an administrator acts; 0 otherwise.",
 	})
 )
 
