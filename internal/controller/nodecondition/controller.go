@@ -29,6 +29,9 @@ import (
 // Silence is the time without a write of an agent after which its condition is Unknown. An agent writes every five minutes.
 const Silence = 15 * time.Minute
 
+// conflictDelay is the wait before another look at a Node that somebody else has written to at the same time.
+const conflictDelay = 5 * time.Second
+
 // Reconciler follows the condition of each Windows node that is bound to a WindowsInstance. Only one goroutine may use it.
 type Reconciler struct {
 	// Client reads from the manager's cache.
@@ -71,10 +74,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if condition != nil && condition.Status == corev1.ConditionUnknown {
 		return ctrl.Result{}, nil // its next heartbeat is an event
 	}
-	if err := r.setUnknown(ctx, node, condition, last.seen); err != nil {
-		return ctrl.Result{}, err
+	err = r.setUnknown(ctx, node, condition, last.seen)
+	if apierrors.IsConflict(err) {
+		// Somebody has written to the Node, which need not be the agent.
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
 // listen notes the condition, and returns the agent's last sign of life. An operator that has just started gives each agent the whole time.
@@ -123,9 +128,6 @@ func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present 
 	}
 	patch := client.StrategicMergeFrom(node, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil // the change is an event of the Node
-		}
 		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w", unknown.Type, node.Name, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -169,10 +170,34 @@ func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 	x := newTrial(t)
 	stale := x.node()
 	x.write(corev1.ConditionTrue, nodespec.ConfigurationInSync, "", noon)
-	if err := x.setUnknown(t.Context(), stale, nil, noon); err != nil {
-		t.Fatal(err)
+	if err := x.setUnknown(t.Context(), stale, nil, noon); !apierrors.IsConflict(err) {
+		t.Errorf("error %v", err)
 	}
 	if got := Of(x.node()); got.Status != corev1.ConditionTrue {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The kubelet writes to the Node at the same time, which is no event of the condition: the silence is looked at again all the same.
+func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
+	x := newTrial(t)
+	inner, ok := x.Client.(client.WithWatch)
+	if !ok {
+		t.Fatal("the API server in memory has no watch")
+	}
+	x.reconcile()
+	x.clock.Step(Silence)
+	x.Client = interceptor.NewClient(inner, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewConflict(corev1.Resource("nodes"), "win", nil)
+		},
+	})
+	if after := x.reconcile(); after != conflictDelay {
+		t.Errorf("the next look is after %s", after)
+	}
+	x.Client = inner
+	x.reconcile()
+	if got := Of(x.node()); got == nil || got.Status != corev1.ConditionUnknown {
 		t.Errorf("%+v", got)
 	}
 }
