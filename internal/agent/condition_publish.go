@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// publish writes the condition into the status of the Node at the URL. A kubelet may read its Node, and write its status, but not read that alone. The API server merges conditions by type, so that those of the kubelet stay
-// as they are. The time of the last transition stays while the status does.
+// publish writes the condition into the status of the Node at the URL. It reads the whole Node, because a kubelet may not read the status alone. The
+// API server merges conditions by type, so that the kubelet's own stay as they are. The time of the last transition stays while the status does.
 func publish(ctx context.Context, api APIServer, as Credentials, url string, condition nodeCondition) error {
 	present, err := presentCondition(ctx, api, as, url, condition.Type)
 	if err != nil {
@@ -59,7 +59,7 @@ func presentCondition(ctx context.Context, api APIServer, as Credentials, url, k
 	return nil, nil
 }
 
-// request sends a request and returns the body of its answer, or a refusal when that is none of success.
+// request sends a request and returns the body of its answer, or a refusal when the answer is not a success.
 func request(ctx context.Context, api APIServer, as Credentials, method, url string, body []byte) ([]byte, error) {
 	code, answer, err := api.Send(ctx, as, method, url, body)
 	if err != nil {
@@ -77,7 +77,7 @@ func request(ctx context.Context, api APIServer, as Credentials, method, url str
 	return nil, &refusal{method, url, code, bounded(status.Message, maxConditionMessage)}
 }
 
-// refusal is an answer of the API server that is not one of success.
+// refusal is an answer of the API server other than success.
 type refusal struct {
 	method, url string
 	code        int
