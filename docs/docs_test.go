@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
 // constant is a constant as it stands in the code.
@@ -113,14 +113,14 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 }
 
 func TestReasonsAreConstants(t *testing.T) {
-	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/policy/*.go"} {
+	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/policy/*/*.go"} {
 		for _, file := range parse(t, pattern) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				literal, ok := node.(*ast.CompositeLit)
 				if !ok {
 					return true
 				}
-				if name, ok := literal.Type.(*ast.Ident); !ok || name.Name != "obstacle" && name.Name != "Decision" {
+				if name := typeName(literal.Type); name != "obstacle" && name != "Decision" {
 					return true
 				}
 				for _, element := range literal.Elts {
@@ -136,6 +136,17 @@ func TestReasonsAreConstants(t *testing.T) {
 			})
 		}
 	}
+}
+
+// typeName returns the name of a type, without that of its package.
+func typeName(expression ast.Expr) string {
+	switch e := expression.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
 }
 
 func TestLimitsAreDocumented(t *testing.T) {
@@ -174,7 +185,7 @@ func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
 			t.Errorf("docs/upgrades.md has a row for %s, which the policy does not have", name)
 		}
 	}
-	for name, want := range map[string]time.Duration{"failureDeadline": policy.DefaultFailureDeadline, "drainTimeout": policy.DefaultDrainTimeout} {
+	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline, "drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
 		if text := fmt.Sprintf("| %dm |", want/time.Minute); !strings.Contains(rows[name], text) {
 			t.Errorf("docs/upgrades.md must say that the default of %s is %q: %s", name, text, rows[name])
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/examples"
 	"github.com/windows-machine-config/wmco/internal/machineset"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
 // placeholders are those of the examples, with values that a user might write.
@@ -182,7 +182,7 @@ func TestTheDisruptionPolicyCanBeFollowed(t *testing.T) {
 	if example.Name != v1alpha1.DisruptionPolicyName {
 		t.Errorf("the operator does not follow the policy %s", example.Name)
 	}
-	if settings, err := policy.ParseDisruptionPolicy(example.Spec); err != nil || len(settings.Windows) == 0 {
+	if settings, err := disruptionpolicy.Parse(example.Spec); err != nil || len(settings.Windows) == 0 {
 		t.Errorf("%+v, %v", settings, err)
 	}
 	spec, _, err := unstructured.NestedMap(object.Object, "spec")

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -32,7 +32,7 @@ func TestASecondAddressThatGoesBeforeItsHostIsKnownLeavesTheHostAlone(t *testing
 		t.Fatal(err)
 	}
 	duplicate := &v1alpha1.WindowsInstance{}
-	if err := r.Client.Get(t.Context(), keyOf(r.Namespace(), policy.InstanceName(second)), duplicate); err != nil {
+	if err := r.Client.Get(t.Context(), keyOf(r.Namespace(), hostlist.InstanceName(second)), duplicate); err != nil {
 		t.Fatal(err)
 	}
 	early := duplicate.DeepCopy()

@@ -17,14 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 const root = "../.."
 
 func read(t *testing.T) *sources {
 	t.Helper()
-	lines := policy.ReleaseLines()
+	lines := support.ReleaseLines()
 	s, err := readSources(root, lines[len(lines)-1])
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 //
 func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	s := read(t)
-	s.line = policy.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
+	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
 	csv := csvOf(t, s)
 	if csv.Spec.MinKubeVersion != "1.36.2" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
@@ -216,7 +216,7 @@ func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 		}
 	})
 	t.Run("the support table decides", func(t *testing.T) {
-		lines := policy.ReleaseLines()
+		lines := support.ReleaseLines()
 		present := lines[len(lines)-1]
 		if read(t).line != present || !strings.HasPrefix(makefileVersion(t), "12.") || present.Operator != 12 {
 			t.Errorf("the line is %+v, the version %s", present, makefileVersion(t))

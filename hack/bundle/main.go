@@ -1,5 +1,5 @@
 // Command bundle writes how the Operator Lifecycle Manager gets the operator: the bundle of the present release, and the part of a
-// catalog that says from which releases it is reached. The objects come from deploy/, versions from internal/policy, the words from
+// catalog that says from which releases it is reached. The objects come from deploy/, versions from internal/policy/support, the words from
 // deploy/olm/base.yaml. Run it from the root of the repository:
 //
 //	go run ./hack/bundle -version 12.0.0
@@ -13,7 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // options are the command's flags.
@@ -41,7 +41,7 @@ func run(o options, out io.Writer) error {
 	if o.out == "" {
 		o.out = filepath.Join(o.root, "deploy", "olm")
 	}
-	lines := policy.ReleaseLines()
+	lines := support.ReleaseLines()
 	s, err := readSources(o.root, lines[len(lines)-1])
 	if err != nil {
 		return err

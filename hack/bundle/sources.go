@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // sources are what bundle and catalog are made from.
@@ -23,7 +23,7 @@ type sources struct {
 	base     v1alpha1.ClusterServiceVersion
 	icon     []byte
 	releases releases
-	line     policy.ReleaseLine
+	line     support.ReleaseLine
 	examples []json.RawMessage
 
 	// From deploy/.
@@ -35,7 +35,7 @@ type sources struct {
 	services    map[string][]byte // YAML, by name
 }
 
-func readSources(root string, line policy.ReleaseLine) (*sources, error) {
+func readSources(root string, line support.ReleaseLine) (*sources, error) {
 	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{}, services: map[string][]byte{}}
 	olm := filepath.Join(root, "deploy", "olm")
 	for name, into := range map[string]any{"base.yaml": &s.base, "releases.yaml": &s.releases} {

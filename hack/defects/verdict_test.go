@@ -105,7 +105,7 @@ func TestVerdicts(t *testing.T) {
 
 func TestRowsAreChosenByAnyOfTheirWords(t *testing.T) {
 	rows := table{
-		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/hostkey.go", Fails: []string{"TestHostKey"}},
+		{Defect: "a changed host key is taken", Breaks: "rule 4", File: "internal/policy/hostkey/hostkey.go", Fails: []string{"TestHostKey"}},
 		{Defect: "nothing", Breaks: "rule 5", File: "internal/plan/order.go", Fails: []string{"TestOrder"}},
 	}
 	for _, pattern := range []string{"host key", "rule 4", "policy/", "TestHostKey$"} {

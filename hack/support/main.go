@@ -1,5 +1,5 @@
 // Command support keeps docs/support.md true: which clusters, platforms and Windows versions are supported. The tables there come from
-// the very ones that the operator decides by, in internal/policy. Run it from the root of the repository:
+// the very ones that the operator decides by, in internal/policy/support. Run it from the root of the repository:
 //
 //	go run ./hack/support          # rewrite the tables
 //	go run ./hack/support -check   # fail if that would change the document
@@ -14,12 +14,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 const document = "docs/support.md"
 
-var errStale = errors.New(document + " does not say what internal/policy says: run `make generate` and commit the result")
+var errStale = errors.New(document + " does not say what internal/policy/support says: run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")
@@ -38,8 +38,8 @@ func run(root string, check bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	platforms, releases := policy.Platforms(), policy.WindowsReleases()
-	fresh, err := rewrite(old, render(platforms, releases, policy.ReleaseLines()))
+	platforms, releases := support.Platforms(), support.WindowsReleases()
+	fresh, err := rewrite(old, render(platforms, releases, support.ReleaseLines()))
 	if err != nil {
 		return err
 	}

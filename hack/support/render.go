@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 const (
@@ -25,7 +25,7 @@ func rewrite(document []byte, text string) ([]byte, error) {
 }
 
 // render writes the tables.
-func render(platforms []policy.SupportedPlatform, releases []policy.WindowsRelease, lines []policy.ReleaseLine) string {
+func render(platforms []support.Platform, releases []support.WindowsRelease, lines []support.ReleaseLine) string {
 	return strings.Join([]string{
 		"### The cluster's version\n\n" + versions(lines),
 		"### Windows by platform\n\n" + windows(platforms, releases),
@@ -34,15 +34,15 @@ func render(platforms []policy.SupportedPlatform, releases []policy.WindowsRelea
 	}, "\n")
 }
 
-func versions(lines []policy.ReleaseLine) string {
+func versions(lines []support.ReleaseLine) string {
 	t := table("operator", "OpenShift", "Kubernetes")
 	for _, l := range lines {
 		t.row(fmt.Sprintf("%d.x", l.Operator), l.LeastCluster+" and later of "+l.Cluster, l.Kubernetes)
 	}
-	return t.String() + "\nNo release of the operator serves a cluster below OpenShift " + policy.ClusterFloor + ".\n"
+	return t.String() + "\nNo release of the operator serves a cluster below OpenShift " + support.ClusterFloor + ".\n"
 }
 
-func windows(platforms []policy.SupportedPlatform, releases []policy.WindowsRelease) string {
+func windows(platforms []support.Platform, releases []support.WindowsRelease) string {
 	head := []string{"platform", "`Infrastructure` says"}
 	for _, r := range releases {
 		head = append(head, r.Name)
@@ -58,18 +58,18 @@ func windows(platforms []policy.SupportedPlatform, releases []policy.WindowsRele
 	return t.String()
 }
 
-func builds(r policy.WindowsRelease) string {
+func builds(r support.WindowsRelease) string {
 	if r.LeastRevision == 0 {
 		return r.Version + ", any update"
 	}
 	return fmt.Sprintf("%s.%d or later", r.Version, r.LeastRevision)
 }
 
-func platformRules(platforms []policy.SupportedPlatform) string {
+func platformRules(platforms []support.Platform) string {
 	t := table("platform", "custom VXLAN port", "hosts you bring", "Machines", "longest Machine name")
 	for _, p := range platforms {
 		longest := cmp.Or(p.MachineNameLimit, -1)
-		limit := fmt.Sprintf("%d characters, so %d for a MachineSet", longest, longest-policy.MachineSuffix)
+		limit := fmt.Sprintf("%d characters, so %d for a MachineSet", longest, longest-support.MachineSuffix)
 		if longest < 0 {
 			limit = "any"
 		}
@@ -85,7 +85,7 @@ func platformRules(platforms []policy.SupportedPlatform) string {
 	return t.String()
 }
 
-func ports(releases []policy.WindowsRelease) string {
+func ports(releases []support.WindowsRelease) string {
 	t := table("Windows", "usual port (4789)", "custom port")
 	for _, r := range releases {
 		t.row(r.Name, "yes", answer(r.CustomVXLANPort, "yes"))

@@ -8,18 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 func TestRender(t *testing.T) {
 	got := render(
-		[]policy.SupportedPlatform{
+		[]support.Platform{
 			{Name: "Cloud", Title: "The Cloud", Windows: []string{"Windows B"}, Machines: true, MachineNameLimit: 15, CustomVXLANPort: true},
 			{Name: "None", Title: "no platform", Windows: []string{"Windows A", "Windows B"}},
 			{Name: "Other", Title: "Another", Machines: true},
 		},
-		[]policy.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2", LeastRevision: 7, CustomVXLANPort: true}},
-		[]policy.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}},
+		[]support.WindowsRelease{{Name: "Windows A", Version: "10.0.1"}, {Name: "Windows B", Version: "10.0.2", LeastRevision: 7, CustomVXLANPort: true}},
+		[]support.ReleaseLine{{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}},
 	)
 	for _, want := range []string{
 		"| 12.x | 5.0.3 and later of 5.0 | 1.36 |\n",

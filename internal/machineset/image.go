@@ -9,13 +9,13 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // Versions are the Windows Server versions that can be asked for; the first one is the usual.
 var Versions = []string{"2022", "2019", "2025"}
 
-// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table of policy.Platforms.
+// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table of support.Platforms.
 func Supported(platform configv1.PlatformType, version string) error {
 	if !slices.Contains(Versions, version) {
 		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
@@ -32,13 +32,13 @@ func Supported(platform configv1.PlatformType, version string) error {
 }
 
 // rulesOf are the rules of a platform; a platform that policy does not know has none and allows nothing.
-func rulesOf(platform configv1.PlatformType) policy.SupportedPlatform {
-	for _, rules := range policy.Platforms() {
+func rulesOf(platform configv1.PlatformType) support.Platform {
+	for _, rules := range support.Platforms() {
 		if rules.Name == string(platform) {
 			return rules
 		}
 	}
-	return policy.SupportedPlatform{}
+	return support.Platform{}
 }
 
 var amiPattern = regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`)

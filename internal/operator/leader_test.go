@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -108,7 +108,7 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator"}); err != nil {
 		t.Fatal(err)
 	}
-	awaitInstance(t, r.Client, policy.InstanceName(host))
+	awaitInstance(t, r.Client, hostlist.InstanceName(host))
 	if now := p.leader(""); now != leader {
 		t.Errorf("the leader is %s, it was %s", now, leader)
 	}
@@ -122,7 +122,7 @@ func TestASecondOperatorWaitsAndTakesOver(t *testing.T) {
 	if err := r.SetInstances(t.Context(), map[string]string{host: "username=Administrator", next: "username=Administrator"}); err != nil {
 		t.Fatal(err)
 	}
-	awaitInstance(t, r.Client, policy.InstanceName(next))
+	awaitInstance(t, r.Client, hostlist.InstanceName(next))
 	if err := second.Stop(); err != nil {
 		t.Error(err)
 	}

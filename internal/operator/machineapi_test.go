@@ -22,7 +22,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
@@ -98,7 +98,7 @@ func (i installation) servesListedHosts() {
 	}
 	instance := &v1alpha1.WindowsInstance{}
 	await(i.T, "an attempt to reach the listed host", func(ctx context.Context) (bool, error) {
-		err := i.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: policy.InstanceName(host)}, instance)
+		err := i.admin.Get(ctx, client.ObjectKey{Namespace: rig.Namespace, Name: hostlist.InstanceName(host)}, instance)
 		return instance.Status.Summary == string(remote.ReasonUnreachable), client.IgnoreNotFound(err)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // Config is everything that the operator is told from outside.
@@ -24,7 +24,7 @@ type Config struct {
 	Namespace string
 	Version   string
 	// Line says which clusters the operator serves; zero is the present line.
-	Line policy.ReleaseLine
+	Line support.ReleaseLine
 	// PayloadDirectory holds what is brought to hosts; CacheDirectory may be written to and lost.
 	PayloadDirectory, CacheDirectory string
 	// Dial connects to hosts; nil is a plain TCP dialer.
@@ -53,7 +53,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	c.Line = cmp.Or(c.Line, policy.CurrentLine())
+	c.Line = cmp.Or(c.Line, support.CurrentLine())
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}

@@ -1,5 +1,6 @@
-// Package policy holds the operator's decisions as pure functions: may this entry be used, is this host supported, may this instance have
-// this node name, may this certificate be issued. Each decision is a chain of named checks that reads as a specification.
+// Package policy is what all decisions of the operator have in common: a chain of named checks, which reads as a
+// specification, and what came of it. Each subject has a package of its own below this one. All are pure functions:
+// they are given facts and the time, read nothing, and change nothing.
 package policy
 
 // Decision is what a chain of checks came to.
@@ -15,17 +16,18 @@ type Decision struct {
 	Passes bool
 }
 
-// check is one named rule. It returns an empty message when the rule is kept.
-type check[T any] struct {
-	name, reason string
-	broken       func(T) string
+// Check is one named rule, and the reason to give when it is broken.
+type Check[T any] struct {
+	Name, Reason string
+	// Broken says in words how the rule is broken; it returns an empty message when the rule is kept.
+	Broken func(T) string
 }
 
-// decide runs the checks in order until one is broken.
-func decide[T any](subject T, allowed string, checks []check[T]) Decision {
+// Decide runs the checks in order until one is broken. allowed is the message when none is.
+func Decide[T any](subject T, allowed string, checks []Check[T]) Decision {
 	for _, c := range checks {
-		if message := c.broken(subject); message != "" {
-			return Decision{Check: c.name, Reason: c.reason, Message: message}
+		if message := c.Broken(subject); message != "" {
+			return Decision{Check: c.Name, Reason: c.Reason, Message: message}
 		}
 	}
 	return Decision{Allowed: true, Message: allowed}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -29,7 +29,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	}
 	login := newKey(f)
 	f.Fuzz(func(t *testing.T, key, value string) {
-		entry, err := policy.ParseEntry(key, value)
+		entry, err := hostlist.ParseEntry(key, value)
 		if err != nil {
 			return
 		}
@@ -54,7 +54,7 @@ func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 func TestUserNamesGetNoFurtherThanTheLogin(t *testing.T) {
 	for _, user := range []string{"Administrator", "Jane Doe", "администратор", "$(calc)", "%USERNAME%", "`id`", "a'b", "a&calc", "!x!", "^", "~", "...x", "a b.c", "{0}"} {
 		t.Run(user, func(t *testing.T) {
-			if err := policy.ValidateUsername(user); err != nil {
+			if err := hostlist.ValidateUsername(user); err != nil {
 				t.Fatal(err)
 			}
 			key := newKey(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 	"github.com/windows-machine-config/wmco/internal/operator"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
@@ -16,7 +16,7 @@ import (
 func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"
-	line := policy.CurrentLine()
+	line := support.CurrentLine()
 	line.LeastCluster = needed
 	w, before, touched := l.watch(nil), h.Machine().Journal().Count(fake.KindConnection), services(h)
 	l.Cleanup(func() { // the control plane is for other tests, too

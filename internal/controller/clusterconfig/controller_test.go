@@ -31,7 +31,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	labcluster "github.com/windows-machine-config/wmco/lab/cluster"
 	"github.com/windows-machine-config/wmco/lab/cluster/clustertest"
 )
@@ -65,11 +65,11 @@ func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object cl
 // start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM made.
 func start(t *testing.T) *running {
 	t.Helper()
-	return startLine(t, policy.CurrentLine())
+	return startLine(t, support.CurrentLine())
 }
 
 // startLine is start for an operator of another line.
-func startLine(t *testing.T, line policy.ReleaseLine) *running {
+func startLine(t *testing.T, line support.ReleaseLine) *running {
 	t.Helper()
 	c := lab.Cluster(t)
 	scheme := runtime.NewScheme()
@@ -264,7 +264,7 @@ func hasAll(text string, words []string) bool {
 
 // the lab's cluster is one patch version below what a release needs, and is upgraded.
 func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) {
-	line := policy.CurrentLine()
+	line := support.CurrentLine()
 	line.LeastCluster = "5.0.4"
 	r := startLine(t, line)
 	setVersion := func(version string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // +kubebuilder:rbac:groups=apps,namespace=system,resources=deployments,resourceNames=windows-machine-config-operator,verbs=get
@@ -51,7 +51,7 @@ type Reporter struct {
 	events     events.EventRecorder
 	conditions *operatorcondition.Writer
 	namespace  string
-	line       policy.ReleaseLine
+	line       support.ReleaseLine
 
 	// told is the reason of the last event; empty when none was needed since the operator started.
 	told string
@@ -63,7 +63,7 @@ type Reporter struct {
 
 // NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line the one that it is of.
 func NewReporter(
-	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string, line policy.ReleaseLine,
+	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string, line support.ReleaseLine,
 ) *Reporter {
 	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace, line: line}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 const namespace, olmName = "wmco", "windows-machine-config-operator.v12.0.0"
@@ -52,7 +52,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
 	clusterSupported.Reset()
-	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace, policy.CurrentLine()), c, recorder}
+	return &trial{NewReporter(c, recorder, operatorcondition.NewWriter(c, c, namespace, olmName), namespace, support.CurrentLine()), c, recorder}
 }
 
 func olm() client.Object {

@@ -6,7 +6,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
 // Cached says what a manager keeps in memory of CertificateSigningRequests: what those are judged by that a kubelet may have made itself and
@@ -22,11 +22,11 @@ func lean(object any) (any, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels = nil, nil, nil
 	csr.Status.Certificate = nil
 	spec := certificatesv1.CertificateSigningRequestSpec{SignerName: csr.Spec.SignerName, Username: csr.Spec.Username}
-	if undecided(csr) && policy.KubeletSigner(csr.Spec.SignerName) {
+	if undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) {
 		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages, csr.Spec.ExpirationSeconds
 	}
-	if len(spec.Request) > policy.RequestLimit { // enough to see that it is too large
-		spec.Request = bytes.Clone(spec.Request[:policy.RequestLimit+1])
+	if len(spec.Request) > certrequest.Limit { // enough to see that it is too large
+		spec.Request = bytes.Clone(spec.Request[:certrequest.Limit+1])
 	}
 	csr.Spec = spec
 	for i := range csr.Status.Conditions {

@@ -18,7 +18,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // +kubebuilder:rbac:groups=certificates.k8s.io,resources=certificatesigningrequests,verbs=get;list;watch
@@ -67,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
-	instance := policy.Requester(*csr, list.Items)
+	instance := certrequest.Requester(*csr, list.Items)
 	if instance == nil {
 		delete(r.told, csr.Name)
 		return ctrl.Result{}, nil
@@ -82,23 +83,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	decision := policy.ApproveRequest(*csr, policy.KnowledgeOf(instance, present))
+	decision := certrequest.Judge(*csr, knowledge.Of(instance, present))
 	switch decision.Outcome {
-	case policy.Approve:
+	case certrequest.Approve:
 		delete(r.told, csr.Name)
 		_, err := r.write(ctx, csr, decision, certificatesv1.CertificateApproved, "WindowsNode")
 		return ctrl.Result{}, err
-	case policy.Deny:
+	case certrequest.Deny:
 		delete(r.told, csr.Name)
 		return ctrl.Result{}, r.deny(ctx, csr, instance, decision)
-	case policy.Refuse:
+	case certrequest.Refuse:
 		r.tell(ctx, csr, instance, decision)
 		return ctrl.Result{RequeueAfter: refusedRecheck}, nil
 	}
 	return ctrl.Result{}, nil // not ours, or the Node went meanwhile: the next one wakes it
 }
 
-func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision policy.RequestDecision) error {
+func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision certrequest.Decision) error {
 	written, err := r.write(ctx, csr, decision, certificatesv1.CertificateDenied, "ForgedRequest")
 	if !written || err != nil {
 		return err
@@ -111,7 +112,7 @@ func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSi
 
 // write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals, too. The cache has not
 // all that the API server would have written back; what it has been judged by does not change as long as the request is this one.
-func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision policy.RequestDecision,
+func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certrequest.Decision,
 	kind certificatesv1.RequestConditionType, reason string,
 ) (written bool, err error) {
 	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()

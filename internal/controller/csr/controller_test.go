@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
 //
@@ -379,7 +379,7 @@ func TestWhatIsKeptInMemoryOfRequests(t *testing.T) {
 		csr := asked(t, winNode, nil)
 		csr.Spec.Request = []byte(large)
 		got := kept(csr)
-		if len(got.Spec.Request) != policy.RequestLimit+1 || cap(got.Spec.Request) > 2*policy.RequestLimit {
+		if len(got.Spec.Request) != certrequest.Limit+1 || cap(got.Spec.Request) > 2*certrequest.Limit {
 			t.Errorf("%d bytes are kept of it", cap(got.Spec.Request))
 		}
 	})

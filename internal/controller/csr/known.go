@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
 // registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host whose Node is not there may
@@ -25,20 +25,20 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 	case err != nil:
 		return false, fmt.Errorf("read Node %s: %w", name, err)
 	}
-	return policy.NodeOfInstance(instance, node).Registered, nil
+	return knowledge.NodeOf(instance, node).Registered, nil
 }
 
 // present reads what there is besides the instances. No host is asked, and no DNS.
-func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (policy.Present, error) {
+func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (knowledge.Present, error) {
 	var nodes corev1.NodeList
 	if err := r.Live.List(ctx, &nodes); err != nil {
-		return policy.Present{}, fmt.Errorf("list Nodes, whose names and addresses are taken: %w", err)
+		return knowledge.Present{}, fmt.Errorf("list Nodes, whose names and addresses are taken: %w", err)
 	}
 	machines, err := r.machines(ctx)
 	if err != nil {
-		return policy.Present{}, err
+		return knowledge.Present{}, err
 	}
-	present := policy.Present{Instances: instances, Nodes: nodes.Items, Machines: machines}
+	present := knowledge.Present{Instances: instances, Nodes: nodes.Items, Machines: machines}
 	if r.Cluster == nil {
 		return present, nil
 	}

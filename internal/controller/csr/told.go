@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
 // mostTold is how many refused requests of one node are looked at again: the newest. A kubelet has one of each kind, and when it has waited for
@@ -26,7 +26,7 @@ type refusal struct {
 
 // tell says why a request is left pending, unless the same was said of it before. Of a node that has that many pending, the oldest is forgotten for
 // this one, and nothing more is said: a node in wrong hands makes as many as it likes.
-func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision policy.RequestDecision) {
+func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision certrequest.Decision) {
 	said, again := r.told[csr.Name]
 	if again && said.message == decision.Message {
 		return

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
 // SetupWithManager registers the controller. Requests that are there already when the operator starts are looked at like those that come. One
@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // fromNode reports whether a request may be one that a kubelet has made itself and nobody has decided on.
 func fromNode(object client.Object) bool {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-	return ok && undecided(csr) && policy.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")
+	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")
 }
 
 // nodeOf is an instance's node, once its claim to the name is confirmed.
@@ -69,7 +69,7 @@ func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Req
 	}
 	var pending []reconcile.Request
 	for i := range list.Items {
-		if csr := &list.Items[i]; undecided(csr) && policy.AsksFor(*csr, node) {
+		if csr := &list.Items[i]; undecided(csr) && certrequest.AsksFor(*csr, node) {
 			pending = append(pending, reconcile.Request{NamespacedName: types.NamespacedName{Name: csr.Name}})
 		}
 	}

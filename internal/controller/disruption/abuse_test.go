@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 func paused(s *v1alpha1.WindowsDisruptionPolicySpec) { s.Paused = true }
@@ -182,8 +183,8 @@ func TestWhatTheAPIServerTakesCanBeFollowedOrIsSaidToBeWrong(t *testing.T) {
 			if err := w.admin.Get(t.Context(), client.ObjectKeyFromObject(raw), read); err != nil {
 				t.Fatalf("it cannot be read: %v", err)
 			}
-			settings, err := policy.ParseDisruptionPolicy(read.Spec)
-			policy.MayDisrupt(policy.NodePool{}, policy.DisruptionRequest{Cause: v1alpha1.CauseUpgrade}, settings, w.clock.Now())
+			settings, err := disruptionpolicy.Parse(read.Spec)
+			disturbance.Allow(disturbance.NodePool{}, disturbance.Request{Cause: v1alpha1.CauseUpgrade}, settings, w.clock.Now())
 			t.Logf("%v", err)
 		})
 	}

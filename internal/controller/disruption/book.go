@@ -15,6 +15,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -31,13 +33,13 @@ func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUI
 type book struct {
 	gate     *PolicyGate
 	policy   *v1alpha1.WindowsDisruptionPolicy
-	settings policy.DisruptionSettings
+	settings disruptionpolicy.Settings
 	now      time.Time
 	// fresh is true while nothing was ever written into the status: what is being disturbed is to be found out.
 	fresh bool
 	// fleet and summary are nil until everything was read.
 	fleet   *fleet
-	summary *policy.DisruptionSummary
+	summary *disturbance.Summary
 	// read as it was, to see what differs.
 	before v1alpha1.WindowsDisruptionPolicyStatus
 	// failed are the disruptions that have not come back in time, with the reason in words.
@@ -60,7 +62,7 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("read WindowsDisruptionPolicy %s: %w", object.Name, err)
 	}
-	settings, _ := policy.ParseDisruptionPolicy(object.Spec) // what is wrong is among the settings
+	settings, _ := disruptionpolicy.Parse(object.Spec) // what is wrong is among the settings
 	return &book{
 		gate: g, policy: object, settings: settings, now: g.Clock.Now(), fresh: fresh(object), before: *object.Status.DeepCopy(),
 	}, nil
@@ -69,7 +71,7 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
 
 // counting is the disruption of an instance that goes on; nil when there is none.
-func (b *book) counting(request policy.DisruptionRequest) *v1alpha1.Disruption {
+func (b *book) counting(request disturbance.Request) *v1alpha1.Disruption {
 	for i := range b.policy.Status.Disruptions {
 		d := &b.policy.Status.Disruptions[i]
 		if d.InstanceUID == request.UID && b.now.Before(d.Since.Add(b.settings.FailureDeadline)) {
@@ -95,7 +97,7 @@ func (b *book) read(ctx context.Context) error {
 	b.fleet.Disruptions = slices.Clone(status.Disruptions)
 	var left []v1alpha1.Disruption
 	for _, d := range status.Disruptions {
-		ended, failed, why := policy.Ended(d, b.fleet.NodePool, b.settings, b.now)
+		ended, failed, why := disturbance.Ended(d, b.fleet.NodePool, b.settings, b.now)
 		if failed {
 			b.failed = append(b.failed, failedDisruption{d, why})
 		}
@@ -108,7 +110,7 @@ func (b *book) read(ctx context.Context) error {
 }
 
 // draft is the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
-func (b *book) draft(request policy.DisruptionRequest) (v1alpha1.Disruption, policy.Decision) {
+func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.Decision) {
 	instance := b.fleet.instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
@@ -167,7 +169,7 @@ func (b *book) write(ctx context.Context) error {
 func (b *book) summarize() {
 	pool := b.fleet.NodePool
 	pool.Disruptions = b.policy.Status.Disruptions
-	summary := policy.SummarizeDisruptions(pool, b.settings, b.gate.Version, b.now)
+	summary := disturbance.Summarize(pool, b.settings, b.gate.Version, b.now)
 	b.summary = &summary
 	status := &b.policy.Status
 	status.ObservedGeneration = b.policy.Generation

@@ -19,7 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 // Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
@@ -147,16 +147,16 @@ func nextLook(b *book) time.Duration {
 }
 
 // tellOLM says whether the operator may be replaced, when that has changed.
-func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool policy.NodePool) error {
+func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disturbance.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must fit: %w", err)
 	}
-	var kubelets []policy.NodeKubelet
+	var kubelets []disturbance.Kubelet
 	for _, node := range b.fleet.nodes {
-		kubelets = append(kubelets, policy.NodeKubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
+		kubelets = append(kubelets, disturbance.Kubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
 	}
-	decision := policy.Upgradeable(pool, b.settings, kubelets, server, b.now)
+	decision := disturbance.Upgradeable(pool, b.settings, kubelets, server, b.now)
 	condition := metav1.Condition{
 		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason, v1alpha1.ReasonSucceeded), Message: decision.Message,
 	}

@@ -16,7 +16,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/operatorcondition"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 func (w *world) condition(name string) metav1.Condition {
@@ -41,7 +42,7 @@ func TestThePolicyIsKept(t *testing.T) {
 				err := w.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.DisruptionPolicyName}, made)
 				return made.Status.ObservedGeneration > 0, client.IgnoreNotFound(err)
 			})
-			if s := made.Spec; s.MaxUnavailable.IntValue() != 1 || s.FailureDeadline.Duration != policy.DefaultFailureDeadline || s.UpgradeStrategy != v1alpha1.UpgradeReplace {
+			if s := made.Spec; s.MaxUnavailable.IntValue() != 1 || s.FailureDeadline.Duration != disruptionpolicy.DefaultFailureDeadline || s.UpgradeStrategy != v1alpha1.UpgradeReplace {
 				t.Errorf("its spec is %+v", s)
 			}
 			if s := made.Status; s.Nodes != 1 || s.Updated != 1 || s.Summary == "" {
@@ -103,7 +104,7 @@ func TestThePolicyIsKept(t *testing.T) {
 		}
 		slices.SortFunc(listed, func(a, b v1alpha1.Disruption) int { return strings.Compare(a.Instance, b.Instance) })
 		for i, want := range []v1alpha1.Disruption{
-			{Instance: drained.Name, InstanceUID: drained.UID, Node: drained.Name, Pool: policy.HostsPool, Cause: v1alpha1.CauseUpgrade, Version: version},
+			{Instance: drained.Name, InstanceUID: drained.UID, Node: drained.Name, Pool: disruptionpolicy.HostsPool, Cause: v1alpha1.CauseUpgrade, Version: version},
 			{Instance: deleted.Name, InstanceUID: deleted.UID, Node: deleted.Name, Pool: "MachineSet/workers", Cause: v1alpha1.CauseUpgrade, Version: version, Machine: deleted.Name},
 		} {
 			want.Operator, want.Since = "one", listed[i].Since
@@ -164,7 +165,7 @@ func TestThePolicyIsKept(t *testing.T) {
 			}
 			p.release(host)
 		}
-		if settings, err := p.Settings(t.Context()); err != nil || settings.DrainTimeout != policy.DefaultDrainTimeout {
+		if settings, err := p.Settings(t.Context()); err != nil || settings.DrainTimeout != disruptionpolicy.DefaultDrainTimeout {
 			t.Errorf("%+v, %v", settings, err)
 		}
 		p.reconcile()
@@ -196,7 +197,7 @@ func TestDisruptionsThatFail(t *testing.T) {
 	counted, failed := metric(t, "wmco_disruptions_total"), metric(t, "wmco_disruptions_failed_total")
 	p.acquire(host, v1alpha1.CauseUpgrade)
 	w.report(host.Name, false, "v1.35.1")
-	if result := p.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > policy.DefaultFailureDeadline {
+	if result := p.reconcile(); result.RequeueAfter <= 0 || result.RequeueAfter > disruptionpolicy.DefaultFailureDeadline {
 		t.Errorf("%+v", result)
 	}
 	if got := metric(t, "wmco_nodes_disrupted"); got != 1 {
@@ -205,7 +206,7 @@ func TestDisruptionsThatFail(t *testing.T) {
 	if got := metric(t, "wmco_nodes_outdated"); got != 1 {
 		t.Errorf("%v nodes are outdated", got)
 	}
-	w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline))
+	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	for range 3 {
 		p.reconcile()
 	}
@@ -267,12 +268,12 @@ func TestWhetherOLMMayReplaceTheOperator(t *testing.T) {
 	}
 	expect("at rest", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	p.acquire(host, v1alpha1.CauseConfiguration)
-	expect("while a node is disturbed", metav1.ConditionFalse, policy.ReasonDisruptionRunning)
+	expect("while a node is disturbed", metav1.ConditionFalse, disturbance.ReasonDisruptionRunning)
 	w.report(host.Name, false, "v1.35.1")
-	w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline))
+	w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 	expect("when that has failed", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	w.report(host.Name, true, "v1.32.0")
-	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse, policy.ReasonKubeletsTooOld)
+	expect("with a kubelet that the next API server does not support", metav1.ConditionFalse, disturbance.ReasonKubeletsTooOld)
 	w.report(host.Name, true, "v1.35.1")
 	expect("with one that it does", metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	writes := p.writes.Load()

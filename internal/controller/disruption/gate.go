@@ -19,21 +19,23 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 // Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status of the
 // WindowsDisruptionPolicy before it tells it, so that of two decisions at the same time one is made anew.
 type Gate interface {
 	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at once, as far as
-	// policy.GoesOn, and this process has it from then on.
-	Acquire(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error)
+	// disturbance.GoesOn, and this process has it from then on.
+	Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error)
 	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes nothing, and asks the
 	// API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
 	Release(ctx context.Context, instance string) error
 	// Holds tells, from memory, whether the node of the instance is being disturbed in place, by whatever process.
 	Holds(ctx context.Context, instance string) (bool, error)
 	// Settings are those that are in force. What an administrator has written that cannot be followed has its default.
-	Settings(ctx context.Context) (policy.DisruptionSettings, error)
+	Settings(ctx context.Context) (disruptionpolicy.Settings, error)
 }
 
 // refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes that wait for their
@@ -76,8 +78,8 @@ var _ Gate = (*PolicyGate)(nil)
 
 // refusal is a state of the world in which something was refused.
 type refusal struct {
-	pool            policy.NodePool
-	settings        policy.DisruptionSettings
+	pool            disturbance.NodePool
+	settings        disruptionpolicy.Settings
 	resourceVersion string
 	at              time.Time
 }
@@ -88,7 +90,7 @@ func NewGate(o Options) *PolicyGate {
 }
 
 // Acquire implements Gate.
-func (g *PolicyGate) Acquire(ctx context.Context, request policy.DisruptionRequest) (decision policy.DisruptionDecision, err error) {
+func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if decision, refused := g.refuse(ctx, request); refused {
@@ -99,7 +101,7 @@ func (g *PolicyGate) Acquire(ctx context.Context, request policy.DisruptionReque
 		return err
 	})
 	if err != nil {
-		return policy.DisruptionDecision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w", request.Instance, err)
+		return disturbance.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w", request.Instance, err)
 	}
 	return decision, nil
 }
@@ -110,46 +112,46 @@ func overtaken(err error) bool {
 }
 
 // refuse answers from the last refusal.
-func (g *PolicyGate) refuse(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, bool) {
+func (g *PolicyGate) refuse(ctx context.Context, request disturbance.Request) (disturbance.Decision, bool) {
 	now := g.Clock.Now()
 	if age := now.Sub(g.refused.at); age < 0 || age >= refusalLife {
-		return policy.DisruptionDecision{}, false
+		return disturbance.Decision{}, false
 	}
 	known, err := g.memory.latest(ctx)
 	if err != nil || known == nil || known.ResourceVersion != g.refused.resourceVersion {
-		return policy.DisruptionDecision{}, false
+		return disturbance.Decision{}, false
 	}
-	decision := policy.MayDisrupt(g.refused.pool, request, g.refused.settings, now)
+	decision := disturbance.Allow(g.refused.pool, request, g.refused.settings, now)
 	return decision, !decision.Allowed
 }
 
 // decide decides once, and writes what it has allowed.
-func (g *PolicyGate) decide(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error) {
+func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (disturbance.Decision, error) {
 	book, err := g.open(ctx)
 	if err != nil {
-		return policy.DisruptionDecision{}, err
+		return disturbance.Decision{}, err
 	}
 	own := book.counting(request)
-	if own != nil && (own.Machine != "") == request.Replaces && policy.GoesOn(*own, request) {
-		return policy.DisruptionDecision{Decision: policy.Decision{Allowed: true}}, g.takeOver(ctx, book, own, request)
+	if own != nil && (own.Machine != "") == request.Replaces && disturbance.GoesOn(*own, request) {
+		return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, g.takeOver(ctx, book, own, request)
 	}
 	if own != nil && !request.Replaces {
 		// Its entry stands for the Machine that is missed, and stays.
 		if going, err := g.machineGoing(ctx, own.Machine); err != nil || going {
-			return policy.DisruptionDecision{Decision: machineGoes(request.Instance)}, err
+			return disturbance.Decision{Decision: machineGoes(request.Instance)}, err
 		}
 	}
 	if own != nil {
 		book.remove(*own) // what it was not begun for is decided on anew
 	}
 	if err := book.read(ctx); err != nil {
-		return policy.DisruptionDecision{}, err
+		return disturbance.Decision{}, err
 	}
 	entry, refused := book.draft(request)
 	if refused.Reason != "" {
-		return policy.DisruptionDecision{Decision: refused}, nil
+		return disturbance.Decision{Decision: refused}, nil
 	}
-	decision := policy.MayDisrupt(book.fleet.NodePool, request, book.settings, book.now)
+	decision := disturbance.Allow(book.fleet.NodePool, request, book.settings, book.now)
 	if !decision.Allowed {
 		if own == nil {
 			g.refused = refusal{pool: book.fleet.NodePool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
@@ -158,7 +160,7 @@ func (g *PolicyGate) decide(ctx context.Context, request policy.DisruptionReques
 	}
 	book.enter(entry)
 	if err := book.write(ctx); err != nil {
-		return policy.DisruptionDecision{}, err
+		return disturbance.Decision{}, err
 	}
 	disruptionsStarted.WithLabelValues(string(entry.Cause)).Inc()
 	g.emit(started(book.policy, book.fleet.instance(entry.Instance), entry))
@@ -166,7 +168,7 @@ func (g *PolicyGate) decide(ctx context.Context, request policy.DisruptionReques
 }
 
 // takeOver makes a disruption that goes on one of this process, and of the version that it is for now.
-func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption, request policy.DisruptionRequest) error {
+func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption, request disturbance.Request) error {
 	after := *own
 	after.Operator = g.Operator
 	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on the way.
@@ -249,14 +251,14 @@ func (g *PolicyGate) Holds(ctx context.Context, instance string) (bool, error) {
 }
 
 // Settings implements Gate.
-func (g *PolicyGate) Settings(ctx context.Context) (policy.DisruptionSettings, error) {
+func (g *PolicyGate) Settings(ctx context.Context) (disruptionpolicy.Settings, error) {
 	known, err := g.memory.latest(ctx)
 	if err != nil {
-		return policy.DisruptionSettings{}, err
+		return disruptionpolicy.Settings{}, err
 	}
 	if known == nil {
 		known = &v1alpha1.WindowsDisruptionPolicy{}
 	}
-	settings, _ := policy.ParseDisruptionPolicy(known.Spec) // the condition Valid tells of what is wrong
+	settings, _ := disruptionpolicy.Parse(known.Spec) // the condition Valid tells of what is wrong
 	return settings, nil
 }

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 //
@@ -65,7 +66,7 @@ func TestTwoOperatorsAtTheSameTimeKeepTheBudget(t *testing.T) {
 		for i, candidate := range candidates {
 			for _, operator := range operators[:1+(i+round)%2] {
 				group.Go(func() {
-					decision, err := operator.Acquire(t.Context(), policy.DisruptionRequest{
+					decision, err := operator.Acquire(t.Context(), disturbance.Request{
 						Instance: candidate.Name, UID: candidate.UID, Cause: v1alpha1.CauseConfiguration, Version: version,
 					})
 					mu.Lock()
@@ -231,7 +232,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("the repair of the node itself: %+v", decision)
 		}
 		p.release(broken)
-		w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline))
+		w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline))
 		if decision := p.acquire(host, v1alpha1.CauseConfiguration); !decision.Allowed {
 			t.Errorf("%+v", decision)
 		}
@@ -312,7 +313,7 @@ func TestReplacements(t *testing.T) {
 		if decision := p.acquire(listed, v1alpha1.CauseConfiguration); decision.Allowed {
 			t.Error("the budget is passed")
 		}
-		w.clock.SetTime(w.clock.Now().Add(policy.DefaultFailureDeadline + time.Second))
+		w.clock.SetTime(w.clock.Now().Add(disruptionpolicy.DefaultFailureDeadline + time.Second))
 		p.reconcile()
 		if found := p.events("DisruptionFailed"); len(found) != 1 {
 			t.Errorf("events %q", found)

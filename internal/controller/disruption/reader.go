@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 // Phases of Machines.
@@ -26,9 +27,9 @@ const (
 	machineDeleting = "Deleting"
 )
 
-// fleet is a policy.NodePool with the objects that it was read from.
+// fleet is a disturbance.NodePool with the objects that it was read from.
 type fleet struct {
-	policy.NodePool
+	disturbance.NodePool
 	instances []v1alpha1.WindowsInstance
 	// nodes and machines are by the UID of their instance. An instance need not have either.
 	nodes    map[types.UID]*corev1.Node
@@ -38,7 +39,7 @@ type fleet struct {
 }
 
 // readFleet reads everything that decisions about disruptions are made of from the API server. Of disruptions, it only looks at whose they are.
-func readFleet(ctx context.Context, live client.Reader, namespace string, settings policy.DisruptionSettings, disruptions []v1alpha1.Disruption) (*fleet, error) {
+func readFleet(ctx context.Context, live client.Reader, namespace string, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) (*fleet, error) {
 	var instances v1alpha1.WindowsInstanceList
 	var nodes corev1.NodeList
 	var machines machinev1beta1.MachineList
@@ -73,7 +74,7 @@ func readFleet(ctx context.Context, live client.Reader, namespace string, settin
 	for i := range sets.Items {
 		if set := &sets.Items[i]; set.DeletionTimestamp.IsZero() {
 			pooled, windows := pooledMachines(set, machines.Items, nodes.Items)
-			disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool { return d.Pool == policy.MachineSetPool(set.Name) })
+			disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool { return d.Pool == disruptionpolicy.MachineSetPool(set.Name) })
 			if windows || disrupted {
 				f.MachineSets = append(f.MachineSets, pooled)
 			}
@@ -144,8 +145,8 @@ func (f *fleet) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	return instance.Status.Version != "" || node != nil && !unproven(node)
 }
 
-func (f *fleet) pooledNode(instance *v1alpha1.WindowsInstance, settings policy.DisruptionSettings) policy.PooledNode {
-	pooled := policy.PooledNode{
+func (f *fleet) pooledNode(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) disturbance.Node {
+	pooled := disturbance.Node{
 		Instance: instance.Name, UID: instance.UID, Node: f.nodeName(instance),
 		Pool: f.pool(instance, settings), Failure: instance.Status.FailedChange, Gone: f.gone(instance),
 	}
@@ -159,12 +160,12 @@ func (f *fleet) pooledNode(instance *v1alpha1.WindowsInstance, settings policy.D
 }
 
 // pool is the pool of an instance's node.
-func (f *fleet) pool(instance *v1alpha1.WindowsInstance, settings policy.DisruptionSettings) string {
+func (f *fleet) pool(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) string {
 	if instance.Spec.Source.Machine != nil {
 		if set := f.sets[instance.UID]; set != "" {
-			return policy.MachineSetPool(set)
+			return disruptionpolicy.MachineSetPool(set)
 		}
-		return policy.MachinesPool
+		return disruptionpolicy.MachinesPool
 	}
 	var labels map[string]string
 	if node := f.nodes[instance.UID]; node != nil {
@@ -218,9 +219,9 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (ready boo
 }
 
 // pooledMachines counts the Machines of a MachineSet. It tells, too, whether the set is one of Windows.
-func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine, nodes []corev1.Node) (result policy.PooledMachines, windows bool) {
+func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine, nodes []corev1.Node) (result disturbance.MachineSet, windows bool) {
 	windows = set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
-	result = policy.PooledMachines{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
+	result = disturbance.MachineSet{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
 	result.Missing = result.Replicas
 	for i := range machines {
 		machine := &machines[i]
@@ -229,7 +230,7 @@ func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Ma
 		}
 		windows = windows || machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
 		if going(machine) {
-			result.Leaving = append(result.Leaving, policy.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
+			result.Leaving = append(result.Leaving, disturbance.LeavingMachine{Name: machine.Name, Why: heldUpBy(machine)})
 			continue
 		}
 		result.Staying = append(result.Staying, machine.Name)

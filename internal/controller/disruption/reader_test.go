@@ -23,7 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 var (
@@ -92,7 +93,7 @@ func starting(n *corev1.Node) {
 }
 
 // read reads it. refuse gives what a kind of list is answered with.
-func (s *scene) read(settings policy.DisruptionSettings, refuse func(client.ObjectList) error, disruptions ...v1alpha1.Disruption) (*fleet, error) {
+func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error, disruptions ...v1alpha1.Disruption) (*fleet, error) {
 	s.t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
@@ -111,13 +112,13 @@ func (s *scene) read(settings policy.DisruptionSettings, refuse func(client.Obje
 	return readFleet(s.t.Context(), c, "wmco", settings, disruptions)
 }
 
-func (s *scene) nodes(settings policy.DisruptionSettings, disruptions ...v1alpha1.Disruption) map[string]policy.PooledNode {
+func (s *scene) nodes(settings disruptionpolicy.Settings, disruptions ...v1alpha1.Disruption) map[string]disturbance.Node {
 	s.t.Helper()
 	f, err := s.read(settings, nil, disruptions...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	byName := map[string]policy.PooledNode{}
+	byName := map[string]disturbance.Node{}
 	for _, n := range f.Nodes {
 		byName[n.Instance] = n
 	}
@@ -137,8 +138,8 @@ func TestPoolsOfNodes(t *testing.T) {
 		s.instance(name, "", nil)
 		s.node(name, true, func(n *corev1.Node) { n.Labels["zone"] = zone })
 	}
-	nodes := s.nodes(policy.DisruptionSettings{HostPoolLabel: "zone"})
-	for name, want := range map[string]string{"of-set": "MachineSet/workers", "alone": policy.MachinesPool, "listed": "Hosts", "west": "Hosts/west"} {
+	nodes := s.nodes(disruptionpolicy.Settings{HostPoolLabel: "zone"})
+	for name, want := range map[string]string{"of-set": "MachineSet/workers", "alone": disruptionpolicy.MachinesPool, "listed": "Hosts", "west": "Hosts/west"} {
 		if got := nodes[name].Pool; got != want {
 			t.Errorf("%s is in pool %q, want %q", name, got, want)
 		}
@@ -173,7 +174,7 @@ func TestNodesInService(t *testing.T) {
 	s.instance("older", "older", func(i *v1alpha1.WindowsInstance) { i.Status.NodeRef = nil })
 	s.node("older", true, nil)
 
-	nodes := s.nodes(policy.DisruptionSettings{}, v1alpha1.Disruption{Instance: "unseen", InstanceUID: "i-unseen"})
+	nodes := s.nodes(disruptionpolicy.Settings{}, v1alpha1.Disruption{Instance: "unseen", InstanceUID: "i-unseen"})
 	type standing struct {
 		ready, gone bool
 		since       time.Time
@@ -229,15 +230,15 @@ func TestMachinesOfSets(t *testing.T) {
 		s.node(name, name != "broken", change)
 	}
 	s.set("linux", 3)
-	f, err := s.read(policy.DisruptionSettings{}, nil)
+	f, err := s.read(disruptionpolicy.Settings{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := policy.PooledMachines{
+	want := disturbance.MachineSet{
 		Name: "workers", Replicas: 8, Running: 1, Failed: 2,
 		Missing: 4, // the one that joins, the one that is made, the one that is deleted, and one that nobody has made
 		Staying: []string{"broken", "failed", "ignored", "joins", "made", "works"},
-		Leaving: []policy.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
+		Leaving: []disturbance.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
 	}
 	if len(f.MachineSets) != 1 || !reflect.DeepEqual(f.MachineSets[0], want) {
 		t.Errorf("%+v, want %+v", f.MachineSets, want)
@@ -259,7 +260,7 @@ func TestClustersWithoutTheMachineAPI(t *testing.T) {
 			s := &scene{t: t}
 			s.instance("listed", "", nil)
 			s.node("listed", true, nil)
-			f, err := s.read(policy.DisruptionSettings{}, func(list client.ObjectList) error {
+			f, err := s.read(disruptionpolicy.Settings{}, func(list client.ObjectList) error {
 				switch list.(type) {
 				case *machinev1beta1.MachineList, *machinev1beta1.MachineSetList:
 					return answer
@@ -273,7 +274,7 @@ func TestClustersWithoutTheMachineAPI(t *testing.T) {
 	}
 	t.Run("what cannot be read is an error, and nothing is decided", func(t *testing.T) {
 		s := &scene{t: t}
-		if _, err := s.read(policy.DisruptionSettings{}, func(client.ObjectList) error { return apierrors.NewForbidden(machines, "", nil) }); err == nil {
+		if _, err := s.read(disruptionpolicy.Settings{}, func(client.ObjectList) error { return apierrors.NewForbidden(machines, "", nil) }); err == nil {
 			t.Error("no error")
 		}
 	})

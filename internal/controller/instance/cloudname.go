@@ -12,11 +12,12 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
 // cloudNodeName is the name by which the cloud knows the machine, or the one that its node has already.
 func (s *scope) cloudNodeName(ctx context.Context) (string, *obstacle) {
-	told := policy.CloudName{Platform: s.cluster.Platform}
+	told := nodename.CloudAnswer{Platform: s.cluster.Platform}
 	if facts := s.session.facts.CloudName; facts != nil {
 		told.Name, told.Error = facts.Name, facts.Error
 	}
@@ -30,7 +31,7 @@ func (s *scope) cloudNodeName(ctx context.Context) (string, *obstacle) {
 	if told.Addresses, err = s.machineAddresses(ctx); err != nil {
 		return "", apiObstacle(v1alpha1.ConditionJoined, "read the Machine", err)
 	}
-	name, decision := policy.CloudNodeName(told)
+	name, decision := nodename.OfCloud(told)
 	if decision.Allowed {
 		return name, nil
 	}
@@ -39,16 +40,16 @@ func (s *scope) cloudNodeName(ctx context.Context) (string, *obstacle) {
 }
 
 // keepsName reports whether the host keeps the node name that it has been granted.
-func (s *scope) keepsName(ctx context.Context, told policy.CloudName) (bool, error) {
+func (s *scope) keepsName(ctx context.Context, told nodename.CloudAnswer) (bool, error) {
 	ref := s.instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {
 		return false, nil
 	}
-	if policy.KeepsName(ref.Name, ref.UID != "", told) {
+	if nodename.Keeps(ref.Name, ref.UID != "", told) {
 		return true, nil
 	}
 	node, err := s.liveNode(ctx, ref.Name) // the kubelet may have registered it, and nobody has noted that yet
-	return err == nil && policy.KeepsName(ref.Name, node != nil, told), err
+	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
 }
 
 // machineAddresses are those of the instance's Machine; none when it has no Machine.

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -54,7 +54,7 @@ type Reconciler struct {
 	// Version is the operator's version, written to nodes and instances when they are configured.
 	Version string
 	// Line is the line of releases that the operator is of.
-	Line    policy.ReleaseLine
+	Line    support.ReleaseLine
 	Cluster ClusterSource
 	Payload *payload.Payload
 	Packer  *payload.Packer

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -108,7 +108,7 @@ func (s *scope) acquire(ctx context.Context, node *corev1.Node, cause v1alpha1.D
 			return o
 		}
 	}
-	decision, err := s.Gate.Acquire(ctx, policy.DisruptionRequest{
+	decision, err := s.Gate.Acquire(ctx, disturbance.Request{
 		Instance: s.instance.Name, UID: s.instance.UID, Cause: cause, Version: s.Version,
 	})
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *scope) endOfAnother(ctx context.Context) error {
 	if err != nil || !held {
 		return err
 	}
-	if _, err := s.Gate.Acquire(ctx, policy.DisruptionRequest{Instance: s.instance.Name, UID: s.instance.UID, Cause: v1alpha1.CauseRepair, Version: s.Version}); err != nil {
+	if _, err := s.Gate.Acquire(ctx, disturbance.Request{Instance: s.instance.Name, UID: s.instance.UID, Cause: v1alpha1.CauseRepair, Version: s.Version}); err != nil {
 		return err
 	}
 	return s.Gate.Release(ctx, s.instance.Name)

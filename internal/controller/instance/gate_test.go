@@ -10,31 +10,33 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 // trialGate is a gate that the test opens and closes.
 type trialGate struct {
-	refusal  policy.DisruptionDecision // what a request is answered with; allowed by default
+	refusal  disturbance.Decision // what a request is answered with; allowed by default
 	closed   bool
-	asked    []policy.DisruptionRequest
+	asked    []disturbance.Request
 	held     []string
 	released []string
 	// releasing is called before a disturbance ends.
 	releasing func()
-	settings  policy.DisruptionSettings
+	settings  disruptionpolicy.Settings
 }
 
 func openGate() *trialGate {
-	return &trialGate{settings: policy.DisruptionSettings{FailureDeadline: 30 * time.Minute, DrainTimeout: 15 * time.Minute}}
+	return &trialGate{settings: disruptionpolicy.Settings{FailureDeadline: 30 * time.Minute, DrainTimeout: 15 * time.Minute}}
 }
 
-func (g *trialGate) Acquire(_ context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error) {
+func (g *trialGate) Acquire(_ context.Context, request disturbance.Request) (disturbance.Decision, error) {
 	g.asked = append(g.asked, request)
 	if g.closed {
 		return g.refusal, nil
 	}
 	g.held = append(g.held, request.Instance)
-	return policy.DisruptionDecision{Decision: policy.Decision{Allowed: true}}, nil
+	return disturbance.Decision{Decision: policy.Decision{Allowed: true}}, nil
 }
 
 func (g *trialGate) Release(_ context.Context, instance string) error {
@@ -52,13 +54,13 @@ func (g *trialGate) Holds(_ context.Context, instance string) (bool, error) {
 	return slices.Contains(g.held, instance), nil
 }
 
-func (g *trialGate) Settings(context.Context) (policy.DisruptionSettings, error) {
+func (g *trialGate) Settings(context.Context) (disruptionpolicy.Settings, error) {
 	return g.settings, nil
 }
 
 // shut refuses what is asked for the reason.
 func (g *trialGate) shut(reason string) {
-	g.closed, g.refusal = true, policy.DisruptionDecision{Decision: policy.Decision{Reason: reason, Message: "Not now."}, After: time.Minute}
+	g.closed, g.refusal = true, disturbance.Decision{Decision: policy.Decision{Reason: reason, Message: "Not now."}, After: time.Minute}
 }
 
 // To ask anew for a disturbance that has passed its deadline would begin another one, and tell so.

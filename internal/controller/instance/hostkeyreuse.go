@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 )
 
 // hostKeyReuse says which other hosts have the host's key; empty when none has. It is advice: what cannot be found out now is told later.
@@ -25,7 +25,7 @@ func (s *scope) hostKeyReuse(ctx context.Context) string {
 		log.FromContext(ctx).Info("whether other hosts have the host's key is not known", "reason", err.Error())
 		return ""
 	}
-	return policy.HostKeyReuse(s.instance, instances.Items)
+	return hostkey.Reuse(s.instance, instances.Items)
 }
 
 // hostKeyMoved lets through what makes a host key one that several hosts have, or ends that.

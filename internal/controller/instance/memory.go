@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // rememberNode restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name, and keeps
@@ -73,7 +73,7 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope) *obstacle {
 	}
 	for i := range instances.Items {
 		other := &instances.Items[i]
-		if policy.GoesOnWith(other, s.instance) {
+		if ownership.GoesOnWith(other, s.instance) {
 			s.handedOver = true
 			s.emit(hostStays(s.instance, other))
 			return nil

@@ -13,6 +13,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // adoptMachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says whose it is, so that no
@@ -34,7 +36,7 @@ func (r *Reconciler) adoptMachineNode(ctx context.Context, s *scope) *obstacle {
 			return apiObstacle(v1alpha1.ConditionJoined, "claim the node name", err)
 		}
 	}
-	return s.adopt(ctx, node, policy.OlderProof{Machine: proof})
+	return s.adopt(ctx, node, nodename.OlderProof{Machine: proof})
 }
 
 // adoptNode binds the Node of an operator before version 12 whose name the instance has just been granted, before anything on the host is
@@ -44,7 +46,7 @@ func (r *Reconciler) adoptNode(ctx context.Context, s *scope) *obstacle {
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionJoined, "read the Node", err)
 	}
-	if node == nil || !policy.OlderNode(node) {
+	if node == nil || !ownership.OlderNode(node) {
 		return nil
 	}
 	proof, err := s.olderProof(ctx, node)
@@ -56,12 +58,12 @@ func (r *Reconciler) adoptNode(ctx context.Context, s *scope) *obstacle {
 
 // adopt binds the Node if it is that of the instance's host. The decision is made once more on what is bound: the Node may have come, or have
 // become another, after the name was granted.
-func (s *scope) adopt(ctx context.Context, node *corev1.Node, proof policy.OlderProof) *obstacle {
+func (s *scope) adopt(ctx context.Context, node *corev1.Node, proof nodename.OlderProof) *obstacle {
 	claim, err := s.claimOf(ctx, node, proof)
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionJoined, "check the node name", err)
 	}
-	if decision := policy.NameClaim(claim); !decision.Allowed {
+	if decision := nodename.Grant(claim); !decision.Allowed {
 		return s.notAdopted(decision)
 	}
 	if err := s.bindOlder(ctx, node); err != nil {
@@ -167,16 +169,16 @@ func (s *scope) passWhatNodeSays(node *corev1.Node) {
 }
 
 // claimOf is the claim of the instance to a Node.
-func (s *scope) claimOf(ctx context.Context, node *corev1.Node, proof policy.OlderProof) (policy.Claim, error) {
+func (s *scope) claimOf(ctx context.Context, node *corev1.Node, proof nodename.OlderProof) (nodename.Claim, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
-		return policy.Claim{}, fmt.Errorf("list WindowsInstances: %w", err)
+		return nodename.Claim{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	machines, err := s.machines(ctx)
 	if err != nil {
-		return policy.Claim{}, err
+		return nodename.Claim{}, err
 	}
-	return policy.Claim{Instance: *s.instance, NodeName: node.Name, Node: node, Others: instances.Items, Machines: machines, Older: proof}, nil
+	return nodename.Claim{Instance: *s.instance, NodeName: node.Name, Node: node, Others: instances.Items, Machines: machines, Older: proof}, nil
 }
 
 // liveNode reads a Node from the API server; nil when it is not there.

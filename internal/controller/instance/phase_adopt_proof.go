@@ -12,22 +12,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
 
 // proveOlderNode adds to a claim what shows whose the Node of an operator before version 12 is.
-func (s *scope) proveOlderNode(ctx context.Context, claim *policy.Claim) (err error) {
-	if claim.Node == nil || !policy.OlderNode(claim.Node) {
+func (s *scope) proveOlderNode(ctx context.Context, claim *nodename.Claim) (err error) {
+	if claim.Node == nil || !ownership.OlderNode(claim.Node) {
 		return nil
 	}
 	claim.Older, err = s.olderProof(ctx, claim.Node)
 	return err
 }
 
-func (s *scope) olderProof(ctx context.Context, node *corev1.Node) (policy.OlderProof, error) {
-	proof := policy.OlderProof{}
+func (s *scope) olderProof(ctx context.Context, node *corev1.Node) (nodename.OlderProof, error) {
+	proof := nodename.OlderProof{}
 	if s.connection != nil {
 		proof.Dialed = s.connection.Address()
 	}
@@ -44,7 +45,7 @@ func (s *scope) olderProof(ctx context.Context, node *corev1.Node) (policy.Older
 
 // olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by what the Machine says,
 // or, as long as it says nothing, by its address. There is none for the Machines of most clusters, which then costs no request.
-func (s *scope) olderNodeOfMachine(ctx context.Context) (*corev1.Node, *policy.MachineProof, error) {
+func (s *scope) olderNodeOfMachine(ctx context.Context) (*corev1.Node, *nodename.MachineProof, error) {
 	var nodes corev1.NodeList
 	if err := s.Client.List(ctx, &nodes); err != nil {
 		return nil, nil, fmt.Errorf("list Windows nodes: %w", err)
@@ -71,7 +72,7 @@ func (s *scope) olderNodeOfMachine(ctx context.Context) (*corev1.Node, *policy.M
 		return nil, nil, nil
 	}
 	node, err := s.liveNode(ctx, older[i].Name)
-	if err != nil || node == nil || !policy.OlderNode(node) {
+	if err != nil || node == nil || !ownership.OlderNode(node) {
 		return nil, nil, err
 	}
 	proof, err := s.machineProof(ctx, node)
@@ -81,7 +82,7 @@ func (s *scope) olderNodeOfMachine(ctx context.Context) (*corev1.Node, *policy.M
 // olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A kubelet may write on its own
 // Node what it likes, and take off it whose it is: with the address of another host it must not hold that up.
 func (s *scope) olderNodes(ctx context.Context, nodes []corev1.Node) ([]corev1.Node, error) {
-	older := slices.DeleteFunc(slices.Clone(nodes), func(node corev1.Node) bool { return !policy.OlderNode(&node) })
+	older := slices.DeleteFunc(slices.Clone(nodes), func(node corev1.Node) bool { return !ownership.OlderNode(&node) })
 	if len(older) == 0 {
 		return nil, nil
 	}
@@ -115,12 +116,12 @@ func (s *scope) machine(ctx context.Context) (*machinev1beta1.Machine, error) {
 }
 
 // machineProof is what the Machine API says of the instance's Machine and of a Node.
-func (s *scope) machineProof(ctx context.Context, node *corev1.Node) (*policy.MachineProof, error) {
+func (s *scope) machineProof(ctx context.Context, node *corev1.Node) (*nodename.MachineProof, error) {
 	machine, err := s.machine(ctx)
 	if err != nil || machine == nil {
 		return nil, err
 	}
-	proof := &policy.MachineProof{Addresses: internalIPs(machine.Status.Addresses)}
+	proof := &nodename.MachineProof{Addresses: internalIPs(machine.Status.Addresses)}
 	if reference := machine.Status.NodeRef; reference != nil {
 		proof.NodeName, proof.NodeUID = reference.Name, reference.UID
 	}

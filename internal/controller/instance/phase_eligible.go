@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
 // checkEligibility refuses what can be refused without a connection: a cluster that cannot have Windows nodes, and a Machine that cannot
@@ -12,7 +12,7 @@ import (
 func (r *Reconciler) checkEligibility(_ context.Context, s *scope) *obstacle {
 	decision := r.Line.SupportCluster(s.cluster)
 	if decision.Allowed && s.ofMachine() {
-		decision = policy.SupportMachine(s.cluster, s.instance.Spec.Source.Machine.Name)
+		decision = support.Machine(s.cluster, s.instance.Spec.Source.Machine.Name)
 	}
 	if decision.Allowed {
 		return nil

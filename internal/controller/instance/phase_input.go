@@ -7,15 +7,16 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/cluster"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
 // checkEntry refuses an instance whose address or user name cannot be right, before anything is sent anywhere.
 func (r *Reconciler) checkEntry(_ context.Context, s *scope) *obstacle {
 	spec := s.instance.Spec
-	err := policy.ValidateAddress(spec.Address)
+	err := hostlist.ValidateAddress(spec.Address)
 	if err == nil {
-		err = policy.ValidateUsername(spec.Username)
+		err = hostlist.ValidateUsername(spec.Username)
 	}
 	if err == nil {
 		return nil
@@ -86,7 +87,7 @@ func (r *Reconciler) readSettings(ctx context.Context, s *scope) *obstacle {
 	settings, err := r.Gate.Settings(ctx)
 	if err != nil {
 		// What is wrong with the policy is told on it, and by the gate where it matters.
-		settings, _ = policy.ParseDisruptionPolicy(v1alpha1.WindowsDisruptionPolicySpec{})
+		settings, _ = disruptionpolicy.Parse(v1alpha1.WindowsDisruptionPolicySpec{})
 	}
 	s.settings = settings
 	return nil

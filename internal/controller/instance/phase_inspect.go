@@ -14,6 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -162,14 +163,14 @@ func (s *scope) expectedNodeName(ctx context.Context) (string, *obstacle) {
 	if name := s.keptNodeName(); name != "" {
 		return name, nil
 	}
-	if policy.NamedByCloud(s.cluster.Platform) {
+	if nodename.GivenByCloud(s.cluster.Platform) {
 		return s.cloudNodeName(ctx)
 	}
 	hostName := s.instance.Spec.HostName
 	if hostName == "" {
 		hostName = s.session.facts.System.HostName
 	}
-	name, err := policy.NodeName(hostName)
+	name, err := nodename.OfHost(hostName)
 	if err != nil {
 		return "", &obstacle{
 			condition: v1alpha1.ConditionSupported, reason: v1alpha1.ReasonHostNameInvalid, message: err.Error(),
@@ -180,7 +181,7 @@ func (s *scope) expectedNodeName(ctx context.Context) (string, *obstacle) {
 }
 
 func (s *scope) checkClaim(ctx context.Context, name string) (policy.Decision, error) {
-	claim := policy.Claim{Instance: *s.instance, NodeName: name, Cluster: s.cluster}
+	claim := nodename.Claim{Instance: *s.instance, NodeName: name, Cluster: s.cluster}
 	node := &corev1.Node{}
 	switch err := s.Live.Get(ctx, types.NamespacedName{Name: name}, node); {
 	case err == nil:
@@ -200,5 +201,5 @@ func (s *scope) checkClaim(ctx context.Context, name string) (policy.Decision, e
 	if err := s.proveOlderNode(ctx, &claim); err != nil {
 		return policy.Decision{}, err
 	}
-	return policy.NameClaim(claim), nil
+	return nodename.Grant(claim), nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // registerLimit is how long a started kubelet may take to register its node before it counts as a failure.
@@ -83,10 +84,10 @@ func (s *scope) ownNode(ctx context.Context) (*corev1.Node, *obstacle) {
 // another machine may have come by it, or its own was deleted and another's kubelet was faster: then nothing is signed for the name and nothing
 // is written to that Node.
 func (s *scope) stillNamed(ctx context.Context, node *corev1.Node) *obstacle {
-	if node != nil && policy.BoundNode(s.instance, node) {
+	if node != nil && ownership.Bound(s.instance, node) {
 		return nil
 	}
-	claim := policy.Claim{Instance: *s.instance, NodeName: s.nodeName(), Node: node}
+	claim := nodename.Claim{Instance: *s.instance, NodeName: s.nodeName(), Node: node}
 	var instances v1alpha1.WindowsInstanceList
 	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
 		return apiObstacle(v1alpha1.ConditionJoined, "list WindowsInstances", err)
@@ -97,7 +98,7 @@ func (s *scope) stillNamed(ctx context.Context, node *corev1.Node) *obstacle {
 		return apiObstacle(v1alpha1.ConditionJoined, "list Machines", err)
 	}
 	claim.Machines = machines
-	if decision := policy.NameKept(claim); !decision.Allowed {
+	if decision := nodename.StillGranted(claim); !decision.Allowed {
 		return &obstacle{
 			condition: v1alpha1.ConditionJoined, reason: decision.Reason, message: decision.Message,
 			next: "Nothing was signed. Give this host or the other a name of its own, or take one of the two out of the cluster.",

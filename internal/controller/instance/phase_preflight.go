@@ -9,7 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
 // checkWayToAPIServer stops before anything is changed on a host from which a kubelet could not reach the API server. The host itself has
@@ -44,7 +44,7 @@ func wayToAPIServer(facts *plan.APIServerFacts) *obstacle {
 // the node's.
 func (s *scope) factsArguments() []string {
 	var arguments []string
-	if policy.NamedByCloud(s.cluster.Platform) && s.keptNodeName() == "" {
+	if nodename.GivenByCloud(s.cluster.Platform) && s.keptNodeName() == "" {
 		arguments = []string{"--platform", s.cluster.Platform}
 	}
 	server, err := url.Parse(s.cluster.APIServerInternalURL)

@@ -15,7 +15,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
+	"github.com/windows-machine-config/wmco/internal/policy/reserved"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -89,9 +90,9 @@ func (s *scope) target(ctx context.Context) (remote.Target, *obstacle) {
 	target := remote.Target{
 		Instance: s.instance.Name, Namespace: s.instance.Namespace,
 		Address: s.instance.Spec.Address, User: s.instance.Spec.Username, Key: s.key,
-		NoHostAt: func(address netip.Addr) string { return policy.NoHostAt(address, s.cluster) },
+		NoHostAt: func(address netip.Addr) string { return reserved.NoHostAt(address, s.cluster) },
 	}
-	if policy.NamesAPIServer(target.Address, s.cluster) {
+	if reserved.NamesAPIServer(target.Address, s.cluster) {
 		return target, &obstacle{
 			condition: v1alpha1.ConditionReachable, reason: v1alpha1.ReasonInvalidEntry, outcome: needsAdministrator,
 			message: target.Address + " is the name of the cluster's API server, and no Windows host.", next: "Correct the entry. Nothing is sent there.",
@@ -124,7 +125,7 @@ func (s *scope) expectedHostKeys(ctx context.Context) ([]string, *obstacle) {
 			announced = append(announced, machine.Annotations[v1alpha1.AnnotationExpectedHostKey])
 		}
 	}
-	expected, err := policy.ExpectedHostKeys(announced...)
+	expected, err := hostkey.Expected(announced...)
 	if err != nil {
 		return nil, &obstacle{
 			condition: v1alpha1.ConditionReachable, reason: string(remote.ReasonHostKeyUnexpected), err: err,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -41,7 +41,7 @@ func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle 
 	if err != nil {
 		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !policy.BoundNode(s.instance, node) || !s.released(node) || !isReady(node) {
+	if node == nil || !ownership.Bound(s.instance, node) || !s.released(node) || !isReady(node) {
 		return nil
 	}
 	state := &s.session.renewal

@@ -11,7 +11,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -87,7 +87,7 @@ func (s *scope) owns(ctx context.Context, node *corev1.Node) (bool, error) {
 	if err := s.Live.List(ctx, &instances, client.InNamespace(s.Namespace)); err != nil {
 		return false, fmt.Errorf("list WindowsInstances, whose Node %s could be: %w", node.Name, err)
 	}
-	return policy.OwnNode(s.instance, node, instances.Items), nil
+	return ownership.Owns(s.instance, node, instances.Items), nil
 }
 
 // notOwn leaves a Node alone, unless it could not be found out whose it is.

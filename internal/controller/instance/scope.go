@@ -8,7 +8,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
@@ -21,7 +21,7 @@ type scope struct {
 
 	key        sshkey.Key
 	cluster    nodespec.Cluster
-	settings   policy.DisruptionSettings
+	settings   disruptionpolicy.Settings
 	connection *remote.Connection
 	session    *session
 

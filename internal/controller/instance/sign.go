@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 // issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else.
 func (s *scope) issue(ctx context.Context, identity nodespec.Identity, facts *plan.Facts) ([]byte, *obstacle) {
 	request := []byte(facts.IdentityOf(identity.Name).Request)
-	decision := policy.ClientRequest(request, policy.ClientIdentity{CommonName: identity.CommonName, Organization: identity.Organization})
+	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName, Organization: identity.Organization})
 	if !decision.Allowed {
 		return nil, &obstacle{
 			condition: v1alpha1.ConditionJoined, reason: v1alpha1.ReasonCertificateRequestRefused, outcome: changeFailed, message: decision.Message,

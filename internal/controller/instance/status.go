@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
 )
 
 // way is the order in which conditions become true. Ready and UpToDate come last.
@@ -65,7 +65,7 @@ func (s *scope) summarize(ctx context.Context, o *obstacle) {
 		return
 	}
 	reuse := s.hostKeyReuse(ctx)
-	reachable.Message = policy.WithHostKeyReuse(reachable.Message, reuse)
+	reachable.Message = hostkey.WithReuse(reachable.Message, reuse)
 	if reuse != "" && !strings.HasSuffix(told, reuse) {
 		s.emit(hostKeyReused(s.instance, reuse))
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/support"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
@@ -74,7 +74,7 @@ func newTrial(t *testing.T, objects ...client.Object) *trial {
 	})
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.WindowsInstance{}).WithObjects(objects...).Build()
 	x.Reconciler = &Reconciler{
-		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace, Version: "1.2.3", Line: policy.CurrentLine(),
+		Client: api, Live: api, Clientset: x.clientset, Events: x.recorder, Clock: x.clock, Namespace: ourNamespace, Version: "1.2.3", Line: support.CurrentLine(),
 		Cluster: x, Payload: wholePayload(t), Hosts: remote.NewPool(&remote.Dialer{Dial: x.dial}), Dial: x.dial, Jitter: func() float64 { return 0 }, Gate: openGate(),
 	}
 	t.Cleanup(x.Hosts.CloseAll)

@@ -30,6 +30,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 )
 
 // Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only.
@@ -76,7 +78,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 		Watches(&corev1.Secret{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetNamespace() == r.Namespace && o.GetName() == keys.SecretName
 		}))).
-		Watches(&corev1.Node{}, once, builder.WithPredicates(whenOther(func(n *corev1.Node) policy.FleetNode {
+		Watches(&corev1.Node{}, once, builder.WithPredicates(whenOther(func(n *corev1.Node) turnover.Node {
 			return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
@@ -85,7 +87,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once, builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
 			return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
 		}))).
-		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once, whenOther(func(m *machinev1beta1.Machine) policy.FleetMachine {
+		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once, whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
 			return fleetMachine(m, nil, nil, r.Version)
 		}))).
 		Complete(r)
@@ -126,7 +128,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.replaceNext(ctx, fleet, policy.NextReplacements(fleet.Fleet, r.Version, change))
+	return r.replaceNext(ctx, fleet, turnover.Next(fleet.Fleet, r.Version, change))
 }
 
 // anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced for.
@@ -159,7 +161,7 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 }
 
 // replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
-func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan policy.Replacements) (ctrl.Result, error) {
+func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan turnover.Replacements) (ctrl.Result, error) {
 	machinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
 	tell := r.teller(ctx, fleet, plan)
 	after, err := r.askForEach(ctx, fleet, plan.Candidates, tell)
@@ -182,7 +184,7 @@ func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan policy.R
 // askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused for a reason that
 // concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that come later can spare no more. It returns
 // when to ask again.
-func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []policy.ReplacementCandidate, tell *teller) (time.Duration, error) {
+func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {
@@ -215,18 +217,18 @@ func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []p
 }
 
 // ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to come to its end.
-func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate policy.ReplacementCandidate) (policy.DisruptionDecision, error) {
+func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Candidate) (disturbance.Decision, error) {
 	instance := fleet.instances[candidate.Machine]
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
-		return policy.DisruptionDecision{}, fmt.Errorf("see whether the host of Machine %s is being changed: %w", candidate.Machine, err)
+		return disturbance.Decision{}, fmt.Errorf("see whether the host of Machine %s is being changed: %w", candidate.Machine, err)
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
-		return policy.DisruptionDecision{Decision: policy.Decision{
+		return disturbance.Decision{Decision: policy.Decision{
 			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that comes to its end first.",
 		}}, nil
 	}
-	decision, err := r.Gate.Acquire(ctx, policy.DisruptionRequest{
+	decision, err := r.Gate.Acquire(ctx, disturbance.Request{
 		Instance: instance.Name, UID: instance.UID, Cause: candidate.Cause, Version: r.Version, Replaces: true,
 	})
 	if err != nil {
@@ -237,7 +239,7 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate policy.Repl
 
 // replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does not count as disturbed;
 // what may be deleted does.
-func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate policy.ReplacementCandidate) error {
+func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnover.Candidate) error {
 	machine, instance := fleet.machines[candidate.Machine], fleet.instances[candidate.Machine]
 	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
@@ -24,7 +24,7 @@ import (
 // fleet is what a decision is made of, with the objects that it was read from, by the Machine's name. Each Machine that can be replaced has
 // its instance there.
 type fleet struct {
-	policy.Fleet
+	turnover.Fleet
 	machines  map[string]*machinev1beta1.Machine
 	instances map[string]*v1alpha1.WindowsInstance
 }
@@ -120,8 +120,8 @@ func controllingSet(machine *machinev1beta1.Machine, sets []machinev1beta1.Machi
 	return &sets[i]
 }
 
-func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance, version string) policy.FleetMachine {
-	m := policy.FleetMachine{
+func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance, version string) turnover.Machine {
+	m := turnover.Machine{
 		Name: machine.Name, Phase: ptr.Deref(machine.Status.Phase, ""),
 		Deleting: !machine.DeletionTimestamp.IsZero(),
 		Ignored:  machine.Labels[v1alpha1.LabelIgnore] == "true",
@@ -144,8 +144,8 @@ func awaits(instance *v1alpha1.WindowsInstance, version string) bool {
 	return instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && instance.Status.AwaitsVersion == version
 }
 
-func fleetSet(set *machinev1beta1.MachineSet, machines int) policy.FleetSet {
-	return policy.FleetSet{
+func fleetSet(set *machinev1beta1.MachineSet, machines int) turnover.MachineSet {
+	return turnover.MachineSet{
 		Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1)), Machines: machines,
 		Deleting: !set.DeletionTimestamp.IsZero(),
 		OwnKey:   !givesKey(set),
@@ -169,9 +169,9 @@ func givesKey(set *machinev1beta1.MachineSet) bool {
 }
 
 // fleetNode describes a Node. Its key is what both its annotation and the instance of its Machine say: others can annotate a Node.
-func fleetNode(node *corev1.Node, key string) policy.FleetNode {
+func fleetNode(node *corev1.Node, key string) turnover.Node {
 	_, changing := node.Annotations[v1alpha1.AnnotationCordoned]
-	n := policy.FleetNode{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
+	n := turnover.Node{Name: node.Name, Version: node.Annotations[v1alpha1.AnnotationVersion], Changing: changing}
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] == key {
 		n.KeyHash = key
 	}
@@ -184,8 +184,8 @@ func fleetNode(node *corev1.Node, key string) policy.FleetNode {
 }
 
 // keyChange reads what is known of the key.
-func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (policy.KeyChange, error) {
-	change := policy.KeyChange{Present: key.Hash()}
+func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (turnover.KeyChange, error) {
+	change := turnover.KeyChange{Present: key.Hash()}
 	previous, found, err := keys.Previous(ctx, r.Live, r.Namespace)
 	switch {
 	case err != nil && !errors.Is(err, keys.ErrInvalid):

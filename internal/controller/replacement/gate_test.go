@@ -12,6 +12,8 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
 // budget is a gate that lets as many Machines go at once as it is told, none of a set that misses one, and not the last that works of
@@ -23,9 +25,9 @@ type budget struct {
 	disturbed map[string]string
 	// inPlace are instances whose hosts are being changed; refused is an answer to all but their UIDs; err is a fault.
 	inPlace  []string
-	refused  *policy.DisruptionDecision
+	refused  *disturbance.Decision
 	err      error
-	asked    []policy.DisruptionRequest
+	asked    []disturbance.Request
 	released []string
 }
 
@@ -33,22 +35,22 @@ func newBudget(client client.Reader) *budget {
 	return &budget{client: client, max: 1, disturbed: map[string]string{}}
 }
 
-func (b *budget) Acquire(ctx context.Context, request policy.DisruptionRequest) (policy.DisruptionDecision, error) {
+func (b *budget) Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error) {
 	b.asked = append(b.asked, request)
 	if b.refused != nil || b.err != nil {
-		return ptr.Deref(b.refused, policy.DisruptionDecision{}), b.err
+		return ptr.Deref(b.refused, disturbance.Decision{}), b.err
 	}
-	allowed := policy.DisruptionDecision{Decision: policy.Decision{Allowed: true}}
+	allowed := disturbance.Decision{Decision: policy.Decision{Allowed: true}}
 	if _, own := b.disturbed[request.Instance]; own {
 		return allowed, nil
 	}
 	instance := &v1alpha1.WindowsInstance{}
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: request.Instance}, instance); err != nil {
-		return policy.DisruptionDecision{}, err
+		return disturbance.Decision{}, err
 	}
 	sets, err := b.sets(ctx)
 	if err != nil {
-		return policy.DisruptionDecision{}, err
+		return disturbance.Decision{}, err
 	}
 	for name, set := range b.disturbed {
 		if sets[set].whole() {
@@ -58,11 +60,11 @@ func (b *budget) Acquire(ctx context.Context, request policy.DisruptionRequest) 
 	own, candidate := sets.of(request.Instance)
 	switch {
 	case own == nil:
-		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Message: "No MachineSet."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Message: "No MachineSet."}}, nil
 	case len(b.disturbed) >= b.max, own.missing > 0:
-		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "One at a time."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
-		return policy.DisruptionDecision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}}, nil
 	}
 	b.disturbed[request.Instance] = own.name
 	return allowed, nil
@@ -78,8 +80,8 @@ func (b *budget) Holds(_ context.Context, instance string) (bool, error) {
 	return slices.Contains(b.inPlace, instance), nil
 }
 
-func (b *budget) Settings(context.Context) (policy.DisruptionSettings, error) {
-	return policy.DisruptionSettings{}, nil
+func (b *budget) Settings(context.Context) (disruptionpolicy.Settings, error) {
+	return disruptionpolicy.Settings{}, nil
 }
 
 // setState is how a MachineSet is: working are its Machines that run and have a Node in service.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 )
 
 // teller tells why Machines wait or are left, once for each Machine and reason.
@@ -22,7 +22,7 @@ type teller struct {
 }
 
 // teller makes one for a pass. What was said of a Machine is remembered for as long as it is outdated.
-func (r *Reconciler) teller(ctx context.Context, fleet fleet, plan policy.Replacements) *teller {
+func (r *Reconciler) teller(ctx context.Context, fleet fleet, plan turnover.Replacements) *teller {
 	t := &teller{reconciler: r, log: log.FromContext(ctx), fleet: fleet, told: map[types.UID]string{}}
 	names := slices.Collect(maps.Keys(plan.Left))
 	for _, candidate := range plan.Candidates {
@@ -50,19 +50,19 @@ func (t *teller) say(machine, reason string, e replacementEvent) {
 	t.reconciler.emit(e)
 }
 
-func (t *teller) waits(candidate policy.ReplacementCandidate, reason, why string) {
+func (t *teller) waits(candidate turnover.Candidate, reason, why string) {
 	machine := t.fleet.machines[candidate.Machine]
 	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.fleet.instances[candidate.Machine], t.fleet.version(machine), reason, why))
 }
 
 // waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
-func (t *teller) waiting(machines []policy.WaitingReplacement) {
+func (t *teller) waiting(machines []turnover.Waiting) {
 	type same struct{ set, check string }
 	seen := map[same]bool{}
 	for _, m := range machines {
 		if key := (same{m.Set, m.Check}); !seen[key] {
 			seen[key] = true
-			t.waits(m.ReplacementCandidate, m.Check, m.Message)
+			t.waits(m.Candidate, m.Check, m.Message)
 		}
 	}
 }

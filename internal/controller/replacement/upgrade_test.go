@@ -19,6 +19,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
@@ -98,8 +99,8 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 			}
 		}
 		deleted(t, w, "win-1")
-		want := policy.DisruptionRequest{Instance: "win-1", UID: "instance-win-1", Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true}
-		if !slices.Equal(w.gate.asked, []policy.DisruptionRequest{want}) || len(w.gate.released) > 0 {
+		want := disturbance.Request{Instance: "win-1", UID: "instance-win-1", Cause: v1alpha1.CauseUpgrade, Version: version, Replaces: true}
+		if !slices.Equal(w.gate.asked, []disturbance.Request{want}) || len(w.gate.released) > 0 {
 			t.Errorf("the gate was asked for %+v", w.gate.asked)
 		}
 		if result.RequeueAfter != poll || metric(t, "wmco_machines_replaced_total") != start+1 {
@@ -235,7 +236,7 @@ func TestWaitingIsToldOnceAndNeverAsAWarning(t *testing.T) {
 		{v1alpha1.ReasonOutsideMaintenanceWindow, time.Hour, leftPoll, 1},
 		{v1alpha1.ReasonDisruptionPolicyInvalid, 0, leftPoll, 1},
 	} {
-		w.gate.refused = &policy.DisruptionDecision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."}, After: test.after}
+		w.gate.refused = &disturbance.Decision{Decision: policy.Decision{Reason: test.reason, Message: "Not now."}, After: test.after}
 		w.told = nil
 		_, first := w.reconcile()
 		if len(first) != test.asked {

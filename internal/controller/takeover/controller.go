@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -106,7 +106,7 @@ func (r *Reconciler) neededBy(ctx context.Context, reader client.Reader) (string
 		return "", fmt.Errorf("list Windows nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		if policy.ServesOlder(&nodes.Items[i], r.Version) {
+		if ownership.ServesOlder(&nodes.Items[i], r.Version) {
 			return "Node " + nodes.Items[i].Name, nil
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
 // event is one Kubernetes event, made by the constructors below and nowhere else.
@@ -37,7 +37,7 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 
 // entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise taken for one.
 func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: policy.InstanceName(fault.key)}}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: hostlist.InstanceName(fault.key)}}
 	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/source"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
 // fault is an entry that cannot be used as it stands.
@@ -24,15 +24,15 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 	instances := make([]v1alpha1.WindowsInstance, 0, len(entries))
 	var faults []fault
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		entry, err := policy.ParseEntry(key, entries[key])
+		entry, err := hostlist.ParseEntry(key, entries[key])
 		if err != nil {
 			faults = append(faults, fault{key: key, err: err})
-			entry = policy.Entry{Address: key}
+			entry = hostlist.Entry{Address: key}
 		}
 		instances = append(instances, v1alpha1.WindowsInstance{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace,
-				Name:      policy.InstanceName(key),
+				Name:      hostlist.InstanceName(key),
 				Labels:    map[string]string{v1alpha1.LabelSource: v1alpha1.SourceConfigMap},
 			},
 			Spec: v1alpha1.WindowsInstanceSpec{

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
 )
 
 const (
@@ -111,12 +111,12 @@ func outsidePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []
 
 func isInternalIPv4(a corev1.NodeAddress) bool {
 	ip, err := netip.ParseAddr(a.Address)
-	return err == nil && ip.Is4() && a.Type == corev1.NodeInternalIP && policy.ValidateAddress(a.Address) == nil
+	return err == nil && ip.Is4() && a.Type == corev1.NodeInternalIP && hostlist.ValidateAddress(a.Address) == nil
 }
 
 func isInternalName(a corev1.NodeAddress) bool {
 	_, err := netip.ParseAddr(a.Address)
-	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") && policy.ValidateAddress(a.Address) == nil
+	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") && hostlist.ValidateAddress(a.Address) == nil
 }
 
 // nodeMetadata is what the Machine wants on its Node, and nil when it wants nothing. R-040

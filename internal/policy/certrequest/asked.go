@@ -1,0 +1,156 @@
+package certrequest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
+)
+
+// askedFor is a request by a node of ours.
+type askedFor struct {
+	csr     certificatesv1.CertificateSigningRequest
+	request *nodeRequest
+	purpose certificatesv1.KeyUsage
+	node    knowledge.Node
+	others  []knowledge.Node
+	cluster *nodespec.Cluster
+}
+
+// requestChecks are what every request of a node must keep to that it makes itself.
+var requestChecks = []policy.Check[askedFor]{
+	{Name: "OneInstance", Reason: refused, Broken: oneInstance},
+	{Name: "Group", Reason: refused, Broken: func(a askedFor) string { return requesterGroups(a.csr) }},
+	{Name: "Age", Reason: refused, Broken: func(a askedFor) string { return age(a.csr, a.node) }},
+	{Name: "Usages", Reason: refused, Broken: func(a askedFor) string { return usages(a.csr, a.purpose) }},
+	{Name: "Lifetime", Reason: refused, Broken: func(a askedFor) string { return lifetime(a.csr) }},
+}
+
+// judge decides on a request to a signer: whether it is ours, whether it is forged, what holds for all requests, and
+// the rest.
+func judge(
+	csr certificatesv1.CertificateSigningRequest, known knowledge.Facts, signer string, purpose certificatesv1.KeyUsage,
+	rest func(askedFor) policy.Decision,
+) Decision {
+	own := slices.IndexFunc(known.Nodes, func(n knowledge.Node) bool { return !n.Foreign && AsksFor(csr, n.Name) })
+	if csr.Spec.SignerName != signer || own < 0 {
+		return Decision{Outcome: NotOurs}
+	}
+	asked := askedFor{
+		csr: csr, purpose: purpose, node: known.Nodes[own], others: slices.Delete(slices.Clone(known.Nodes), own, own+1), cluster: known.Cluster,
+	}
+	decided := func(outcome Outcome, decision policy.Decision) Decision {
+		return Decision{
+			Outcome: outcome, NodeName: asked.node.Name, Check: decision.Check, Reason: decision.Reason, Message: decision.Message,
+		}
+	}
+	if !asked.node.Registered {
+		return decided(Later, policy.Decision{Check: "Registered", Reason: refused,
+			Message: "Node " + asked.node.Name + " is not registered, or not by this host. The request is looked at when it is."})
+	}
+	request, failed := parseRequest(csr.Spec.Request)
+	if request == nil {
+		return decided(Refuse, failed)
+	}
+	asked.request = request
+	if forged := forgery(asked); forged != "" {
+		return decided(Deny, policy.Decision{Check: "Forgery", Reason: refused, Message: forged})
+	}
+	decision := policy.Decide(asked, "", requestChecks)
+	if decision.Allowed {
+		decision = rest(asked)
+	}
+	if !decision.Allowed {
+		return decided(Refuse, decision)
+	}
+	return decided(Approve, decision)
+}
+
+// forgery finds the one thing that only a forger does: a node of ours asks, with the certificate that it has, for one by which it would be
+// another Node that exists.
+//
+// Why this is proof: the API server has authenticated the node by its own client certificate, so that whoever has asked has its key. The
+// request is signed, so that nobody has changed the name in it. And a kubelet asks under the name that it was started with, which the
+// operator gives it: it is never that of another Node. No approver could rightly approve it either, so that a denial takes nothing away from
+// them. A name that no Node has proves nothing, and neither do wrong addresses: hosts are renamed and renumbered.
+func forgery(asked askedFor) string {
+	if requesterGroups(asked.csr) != "" || nothingElse(asked.request) != "" {
+		return ""
+	}
+	for _, other := range asked.others {
+		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == nodeUser(other.Name) {
+			return fmt.Sprintf("Node %s has asked, with its own certificate, for a certificate of Node %s, which is another one's. "+
+				"Whoever has made this request has the key of Node %s: look at who controls its host.", asked.node.Name, other.Name, asked.node.Name)
+		}
+	}
+	return ""
+}
+
+// oneInstance refuses when two instances have one node name: nobody knows which of their hosts asks.
+func oneInstance(asked askedFor) string {
+	for _, other := range asked.others {
+		if !other.Foreign && other.Name == asked.node.Name {
+			return fmt.Sprintf("Two WindowsInstances have the node name %s. Take one of them out of its source.", other.Name)
+		}
+	}
+	return ""
+}
+
+// groupsOfNodes are what the API server gives who has a node's certificate.
+var groupsOfNodes = []string{nodesOrganization, "system:authenticated"}
+
+func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
+	for _, group := range groupsOfNodes {
+		if !slices.Contains(csr.Spec.Groups, group) {
+			return fmt.Sprintf("The requester %.100s is not in the group %s.", csr.Spec.Username, group)
+		}
+	}
+	return ""
+}
+
+// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the private key and would get the
+// certificate. The API server writes when a request was made.
+func age(csr certificatesv1.CertificateSigningRequest, node knowledge.Node) string {
+	made := csr.CreationTimestamp
+	if !made.Time.Before(node.Since) {
+		return ""
+	}
+	return fmt.Sprintf("The request was made at %s. The node of that name is another one since %s; its kubelet asks again by itself.",
+		made.UTC().Format(time.RFC3339), node.Since.UTC().Format(time.RFC3339))
+}
+
+// usages allows digital signature and the purpose, and key encipherment, which kubelets with RSA keys ask for too.
+func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
+	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
+	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
+	for _, allowed := range [][]certificatesv1.KeyUsage{least, append(slices.Clone(least), certificatesv1.UsageKeyEncipherment)} {
+		if slices.Equal(asked, slices.Sorted(slices.Values(allowed))) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("The request asks for the usages %s; it must be %q and %q, with or without %q.",
+		someQuoted(csr.Spec.Usages), certificatesv1.UsageDigitalSignature, purpose, certificatesv1.UsageKeyEncipherment)
+}
+
+// Bounds of the life that a request may ask for. The lower one is the API server's; the upper one is what the signers of Kubernetes give
+// who asks for nothing, as kubelets do. Source: kube-controller-manager, --cluster-signing-duration.
+const (
+	leastLifetime = 10 * time.Minute
+	mostLifetime  = 365 * 24 * time.Hour
+)
+
+func lifetime(csr certificatesv1.CertificateSigningRequest) string {
+	if csr.Spec.ExpirationSeconds == nil {
+		return ""
+	}
+	// Compared as numbers: as a duration, a large one would be another.
+	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) || seconds > int64(mostLifetime/time.Second) {
+		return fmt.Sprintf("The request asks for a life of %d seconds; it may be %s to %s.", seconds, leastLifetime, mostLifetime)
+	}
+	return ""
+}

@@ -1,0 +1,268 @@
+package certrequest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+)
+
+// byHand is a request made piece by piece, as crypto/x509 makes none.
+type byHand struct {
+	version int
+	subject []relativeNameSET
+	// rawSubject stands in its place.
+	rawSubject []byte
+	attributes []asn1.RawValue
+	// public is the key in the request, where it is another than what signs.
+	public any
+	sha1   bool
+	// tail stands behind the last piece of the part that is signed; the second behind the signature.
+	tail, end []byte
+	// wrap makes PEM of it.
+	wrap func([]byte) []byte
+}
+
+var (
+	oidECDSAWithSHA256   = asn1.ObjectIdentifier{1, 2, 840, 10045, 4, 3, 2}
+	oidECDSAWithSHA1     = asn1.ObjectIdentifier{1, 2, 840, 10045, 4, 1}
+	oidChallengePassword = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7}
+)
+
+func asn1Text(tag int, value string) asn1.RawValue {
+	return asn1.RawValue{Class: asn1.ClassUniversal, Tag: tag, Bytes: []byte(value)}
+}
+
+func isOrganization(value asn1.RawValue) attributeValue {
+	return attributeValue{oidOrganization, value}
+}
+
+func isCommonName(value asn1.RawValue) attributeValue { return attributeValue{oidCommonName, value} }
+
+var (
+	plainOrganization = isOrganization(asn1Text(asn1.TagPrintableString, "system:nodes"))
+	plainCommonName   = isCommonName(asn1Text(asn1.TagPrintableString, "system:node:win-a"))
+)
+
+// der marshals, and ends the test when that fails.
+func der(t testing.TB, value any) []byte {
+	t.Helper()
+	data, err := asn1.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func raw(t testing.TB, value any) asn1.RawValue {
+	t.Helper()
+	return asn1.RawValue{FullBytes: der(t, value)}
+}
+
+// sequence puts pieces of DER into one.
+func sequence(t testing.TB, pieces ...[]byte) []byte {
+	t.Helper()
+	value := asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSequence, IsCompound: true}
+	for _, piece := range pieces {
+		value.Bytes = append(value.Bytes, piece...)
+	}
+	return der(t, value)
+}
+
+// set is a set of one piece of DER.
+func set(t testing.TB, piece []byte) []byte {
+	t.Helper()
+	return der(t, asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSet, IsCompound: true, Bytes: piece})
+}
+
+// extensionRequest is an attribute with lists of extensions.
+func extensionRequest(t testing.TB, lists ...[]pkix.Extension) asn1.RawValue {
+	t.Helper()
+	return raw(t, requestedExtensions{oidExtensionRequest, lists})
+}
+
+// alternativeNames is the extension with names as they are given.
+func alternativeNames(t testing.TB, names ...asn1.RawValue) pkix.Extension {
+	t.Helper()
+	return pkix.Extension{Id: oidSubjectAlternativeName, Value: der(t, names)}
+}
+
+func servedName(name string) asn1.RawValue {
+	return asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: tagDNSName, Bytes: []byte(name)}
+}
+
+func servedAddress(address ...byte) asn1.RawValue {
+	return asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: tagIPAddress, Bytes: address}
+}
+
+// make signs the request with a P-256 key.
+func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
+	t.Helper()
+	public := b.public
+	if public == nil {
+		public = key.Public()
+	}
+	info, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := b.subject
+	if subject == nil {
+		subject = []relativeNameSET{{plainOrganization}, {plainCommonName}}
+	}
+	subjectDER := b.rawSubject
+	if subjectDER == nil {
+		subjectDER = der(t, subject)
+	}
+	attributes := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true}
+	for _, attribute := range b.attributes {
+		attributes.Bytes = append(attributes.Bytes, attribute.FullBytes...)
+	}
+	signed := sequence(t, der(t, b.version), subjectDER, info, der(t, attributes), b.tail)
+	sum, algorithm := sha256.Sum256(signed), oidECDSAWithSHA256
+	digest := sum[:]
+	if b.sha1 {
+		old := sha1.Sum(signed) // see above
+		digest, algorithm = old[:], oidECDSAWithSHA1
+	}
+	signature, err := ecdsa.SignASN1(rand.Reader, key, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := sequence(t, signed, der(t, pkix.AlgorithmIdentifier{Algorithm: algorithm}),
+		der(t, asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}), b.end)
+	if b.wrap != nil {
+		return b.wrap(whole)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: whole})
+}
+
+// R-131, R-132, R-133
+func TestARequestIsReadInOneWayOnly(t *testing.T) {
+	key := ecdsaKey(t, elliptic.P256())
+	for name, request := range map[string]byHand{
+		"as Go makes it":                       {},
+		"with the name before the group":       {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
+		"with its texts in UTF-8":              {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String, "system:nodes"))}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
+		"with an empty list of extensions too": {attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{})}},
+	} {
+		t.Run("a request "+name+" is signed", func(t *testing.T) {
+			if decision := kubeletClientRequest(request.make(t, key), "win-a"); !decision.Allowed {
+				t.Errorf("%+v", decision)
+			}
+		})
+	}
+	for name, spoiled := range spoiledForms(t) {
+		t.Run("a request with "+name+" is not", func(t *testing.T) {
+			decision := kubeletClientRequest(spoiled.request.make(t, key), "win-a")
+			if decision.Allowed || decision.Check != spoiled.check || decision.Message == "" {
+				t.Errorf("decision is %+v, want check %s", decision, spoiled.check)
+			}
+		})
+	}
+}
+
+type spoiledForm struct {
+	request byHand
+	check   string
+}
+
+// spoiledForms are requests of which some reader would see more, less or something else than others.
+func spoiledForms(t testing.TB) map[string]spoiledForm {
+	t.Helper()
+	wide := func(ascii string) string {
+		var utf16 strings.Builder
+		for _, letter := range ascii {
+			utf16.WriteString("\x00" + string(letter))
+		}
+		return utf16.String()
+	}
+	other := isCommonName(asn1Text(asn1.TagPrintableString, "system:node:master-0"))
+	masters := isOrganization(asn1Text(asn1.TagPrintableString, "system:masters"))
+	password := raw(t, struct {
+		ID     asn1.ObjectIdentifier
+		Values []string `asn1:"set"`
+	}{oidChallengePassword, []string{"secret"}})
+	longer := sequence(t, set(t, der(t, plainOrganization)), set(t, sequence(t, der(t, oidCommonName), der(t, "system:node:win-a"), der(t, "system:node:master-0"))))
+	authority := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}}
+	modulus := rsaKey(t, 2048).N
+
+	return map[string]spoiledForm{
+		"a second name at the same place":          {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, "system:admin")), plainCommonName}}}, "Subject"},
+		"a longer name at the same place":          {byHand{subject: []relativeNameSET{{plainOrganization}, {plainCommonName, other}}}, "CommonName"},
+		"a second group at the same place":         {byHand{subject: []relativeNameSET{{masters, plainOrganization}, {plainCommonName}}}, "Organization"},
+		"name and group at one place":              {byHand{subject: []relativeNameSET{{plainCommonName, plainOrganization}}}, "Subject"},
+		"an empty place":                           {byHand{subject: []relativeNameSET{{plainOrganization}, {}, {plainCommonName}}}, "Subject"},
+		"a second name before it":                  {byHand{subject: []relativeNameSET{{plainOrganization}, {other}, {plainCommonName}}}, "Subject"},
+		"the same name twice":                      {byHand{subject: []relativeNameSET{{plainOrganization}, {plainCommonName}, {plainCommonName}}}, "Subject"},
+		"a second group":                           {byHand{subject: []relativeNameSET{{plainOrganization}, {masters}, {plainCommonName}}}, "Organization"},
+		"a name in two bytes a letter":             {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagBMPString, wide("system:node:win-a")))}}}, "Subject"},
+		"a name in a text of an old kind":          {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagT61String, "system:node:win-a"))}}}, "Subject"},
+		"a name in a text for addresses":           {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagIA5String, "system:node:win-a"))}}}, "Subject"},
+		"a group in a text of an old kind":         {byHand{subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagT61String, "system:nodes"))}, {plainCommonName}}}, "Subject"},
+		"a name that ends with a null":             {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a\x00"))}}}, "CommonName"},
+		"a name with a letter of no width":         {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win\u200b-a"))}}}, "CommonName"},
+		"a name with wide letters":                 {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:ｗin-a"))}}}, "CommonName"},
+		"a name with a space before it":            {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1Text(asn1.TagPrintableString, " system:node:win-a"))}}}, "CommonName"},
+		"a number for a name":                      {byHand{subject: []relativeNameSET{{plainOrganization}, {isCommonName(asn1.RawValue{Tag: asn1.TagInteger, Bytes: []byte{1}})}}}, "CommonName"},
+		"something behind the signed part":         {byHand{tail: der(t, "more")}, "Form"},
+		"something behind the signature":           {byHand{end: der(t, "more")}, "Form"},
+		"another version":                          {byHand{version: 1}, "Form"},
+		"a password":                               {byHand{attributes: []asn1.RawValue{password}}, "Form"},
+		"a password besides extensions":            {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}), password}}, "Form"},
+		"two lists of extensions":                  {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}), extensionRequest(t, []pkix.Extension{authority})}}, "Form"},
+		"two lists of extensions in one attribute": {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{}, []pkix.Extension{authority})}}, "Form"},
+		"no list of extensions in their attribute": {byHand{attributes: []asn1.RawValue{extensionRequest(t)}}, "Form"},
+		"an extension twice":                       {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority, authority})}}, "Form"},
+		"an extension that nobody needs":           {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority})}}, "Extensions"},
+		"an attribute that is none":                {byHand{attributes: []asn1.RawValue{raw(t, 1)}}, "Form"},
+		"two values of one name":                   {byHand{rawSubject: longer}, "Form"},
+		"a signature by SHA-1":                     {byHand{sha1: true}, "Signature"},
+		"a key that is not what has signed it":     {byHand{public: ecdsaKey(t, elliptic.P256()).Public()}, "Form"},
+		"a huge RSA key":                           {byHand{public: &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}}, "Key"},
+		"an RSA key with a small exponent":         {byHand{public: &rsa.PublicKey{N: modulus, E: 3}}, "Key"},
+		"an RSA key with an even exponent":         {byHand{public: &rsa.PublicKey{N: modulus, E: 65538}}, "Key"},
+		"a key on another curve":                   {byHand{public: ecdsaKey(t, elliptic.P224()).Public()}, "Key"},
+		"a text before it": {byHand{wrap: func(d []byte) []byte {
+			return append([]byte("hello\n"), pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d})...)
+		}}, "Form"},
+		"headers": {byHand{wrap: func(d []byte) []byte {
+			return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d, Headers: map[string]string{"a": "b"}})
+		}}, "Form"},
+		"an empty request before it": {byHand{wrap: func(d []byte) []byte {
+			return append([]byte("-----BEGIN CERTIFICATE REQUEST-----\n!\n"), pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d})...)
+		}}, "Form"},
+		"a byte behind it within PEM": {byHand{wrap: func(d []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: append(d, 0)}) }}, "Form"},
+		"a megabyte behind it": {byHand{wrap: func(d []byte) []byte {
+			return append(pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: d}), make([]byte, 1<<20)...)
+		}}, "Form"},
+		"a group that is listed a thousand times":    {byHand{subject: append(manyGroups(1000), relativeNameSET{plainCommonName})}, "Form"},
+		"a group that is listed a few hundred times": {byHand{subject: append(manyGroups(200), relativeNameSET{plainCommonName})}, "Organization"},
+	}
+}
+
+func manyGroups(n int) []relativeNameSET {
+	groups := make([]relativeNameSET, n)
+	for i := range groups {
+		groups[i] = relativeNameSET{plainOrganization}
+	}
+	return groups
+}
+
+func TestTheWordsOfARefusalAreFew(t *testing.T) {
+	key := ecdsaKey(t, elliptic.P256())
+	for name, spoiled := range spoiledForms(t) {
+		if message := kubeletClientRequest(spoiled.request.make(t, key), "win-a").Message; len(message) > 900 {
+			t.Errorf("of a request with %s it says %d bytes", name, len(message))
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// Package certrequest decides on the certificate requests of nodes: those that kubelets make themselves, and those that
+// come over the pinned connection of a host. It compares a request with what is known, to the letter. It never takes an
+// identity from the request, and signs and approves nothing itself.
+package certrequest
+
+import (
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// Outcome is what happens to a request.
+type Outcome string
+
+// Outcomes.
+const (
+	NotOurs Outcome = "NotOurs" // left alone
+	Approve Outcome = "Approve"
+	Refuse  Outcome = "Refuse" // left pending, with the reason
+	// Later is a request whose Node is not registered, or not the host's own as far as is known. It is left pending and looked at again when that
+	// has changed. Before there is a Node nobody calls its kubelet, and nothing tells the requests of its host from those of another.
+	Later Outcome = "Later"
+	// Deny is for proven forgery. A denial is final and others may have a say, so that nothing else is ever denied.
+	Deny Outcome = "Deny"
+)
+
+// Decision is the decision on a CertificateSigningRequest.
+type Decision struct {
+	Outcome Outcome
+	// NodeName is the node of ours that it is about; empty when it is not ours.
+	NodeName string
+	Check    string
+	Reason   string
+	Message  string
+}
+
+// Judge decides on a request of a kubelet, whatever it is for. A request is ours when a node of ours has made it: the
+// API server has authenticated who asks, so that no name in the request, no connection and no DNS decides that.
+func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) Decision {
+	switch csr.Spec.SignerName {
+	case certificatesv1.KubeletServingSignerName:
+		return judgeServing(csr, known)
+	case certificatesv1.KubeAPIServerClientKubeletSignerName:
+		return judgeRenewal(csr, known)
+	}
+	return Decision{Outcome: NotOurs}
+}
+
+// Requester is the instance whose node has made a request; nil when it is none's, and so not ours. The API server is not asked for anything
+// before that is known.
+func Requester(csr certificatesv1.CertificateSigningRequest, instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
+	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
+		return ownership.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &instances[i]
+}
+
+// AsksFor reports whether a request may be one of the node: by its signer and by who has made it. Nothing else needs to be known to leave the
+// requests of everybody else alone.
+func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool {
+	return KubeletSigner(csr.Spec.SignerName) && nodeName != "" && csr.Spec.Username == nodeUser(nodeName)
+}
+
+// KubeletSigner reports whether a signer is one that kubelets ask.
+func KubeletSigner(signer string) bool {
+	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientKubeletSignerName
+}

@@ -1,0 +1,242 @@
+package certrequest
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// Limit is how many bytes of a certificate request are looked at. That of a kubelet with the largest key and twenty
+// names has less than half of it.
+const Limit = 16 << 10
+
+// pemRequest is the kind of PEM that a request is in. Source: RFC 7468, section 7.
+const pemRequest = "CERTIFICATE REQUEST"
+
+// nodeRequest is a certificate request, as crypto/x509 understands it and as it stands there.
+type nodeRequest struct {
+	*x509.CertificateRequest
+	signed signedPart
+}
+
+// wholeRequest is a request with the signature. Source: RFC 2986, section 4.2.
+type wholeRequest struct {
+	Signed    asn1.RawValue
+	Algorithm pkix.AlgorithmIdentifier
+	Signature asn1.BitString
+}
+
+// signedPart is the part of a request that is signed, without what a node's request does not have. Source: RFC 2986, section 4.1, where
+// relative names and attributes are sets: a name ends in SET for encoding/asn1.
+type signedPart struct {
+	Version    int
+	Subject    []relativeNameSET
+	PublicKey  asn1.RawValue
+	Attributes []requestedExtensions `asn1:"tag:0"`
+}
+
+type relativeNameSET []attributeValue
+
+type attributeValue struct {
+	Type  asn1.ObjectIdentifier
+	Value asn1.RawValue
+}
+
+type requestedExtensions struct {
+	ID         asn1.ObjectIdentifier
+	Extensions [][]pkix.Extension `asn1:"set"`
+}
+
+// parseRequest reads a certificate request. There is none when a check has failed.
+//
+// A key is looked at before it verifies anything: that of a size which nobody uses is not worked with.
+func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
+	form := func(format string, values ...any) (*nodeRequest, policy.Decision) {
+		return nil, policy.Decision{Check: "Form", Reason: refused, Message: fmt.Sprintf(format, values...)}
+	}
+	if len(data) > Limit {
+		return form("The certificate request has more than %d bytes.", Limit)
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != pemRequest || !bytes.Equal(data, pem.EncodeToMemory(&pem.Block{Type: pemRequest, Bytes: block.Bytes})) {
+		return form("There is no certificate request in PEM form, or something besides.")
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return form("The certificate request cannot be read: %.200v.", err)
+	}
+	if problem := keyStrength(parsed); problem != "" {
+		return nil, policy.Decision{Check: "Key", Reason: refused, Message: problem}
+	}
+	if !slices.Contains(signatures, parsed.SignatureAlgorithm) {
+		return nil, policy.Decision{Check: "Signature", Reason: refused,
+			Message: fmt.Sprintf("The request is signed with %s, which is not allowed.", parsed.SignatureAlgorithm)}
+	}
+	if err := parsed.CheckSignature(); err != nil {
+		return form("The certificate request is not signed with its own key: %.200v.", err)
+	}
+	request = &nodeRequest{CertificateRequest: parsed}
+	if problem := request.readAgain(); problem != "" {
+		return form("%s", problem)
+	}
+	return request, policy.Decision{Allowed: true}
+}
+
+// readAgain reads the request once more, and wants it to be made of what was read and nothing else: crypto/x509 passes over attributes,
+// values of attributes and ends of sequences that it does not know, and of two things that may be there once takes one.
+func (r *nodeRequest) readAgain() string {
+	const more = "The certificate request holds something that no request of a node does"
+	if !exactly(r.Raw, &wholeRequest{}) || !exactly(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
+		return more + ", or is in another form."
+	}
+	switch attributes := r.signed.Attributes; {
+	case len(attributes) == 0:
+		return ""
+	case len(attributes) > 1 || !attributes[0].ID.Equal(oidExtensionRequest) || len(attributes[0].Extensions) != 1:
+		return more + ": attributes besides one list of extensions."
+	}
+	return ""
+}
+
+// exactly reads DER into a value, and reports whether the value is all that the DER holds.
+func exactly[T any](der []byte, into *T) bool {
+	rest, err := asn1.Unmarshal(der, into)
+	if err != nil || len(rest) > 0 {
+		return false
+	}
+	again, err := asn1.Marshal(*into)
+	return err == nil && bytes.Equal(der, again)
+}
+
+// What every certificate request of a node must keep to, whatever it is for.
+
+// nodesOrganization is the group of all nodes. Source: Kubernetes, "Using Node Authorization".
+const nodesOrganization = "system:nodes"
+
+// nodeUser is the user name of a node.
+func nodeUser(nodeName string) string { return "system:node:" + nodeName }
+
+// refused is the reason of every decision against a request.
+const refused = v1alpha1.ReasonCertificateRequestRefused
+
+// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section 5.4.2.
+var (
+	oidCommonName             = asn1.ObjectIdentifier{2, 5, 4, 3}
+	oidOrganization           = asn1.ObjectIdentifier{2, 5, 4, 10}
+	oidSubjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
+	oidExtensionRequest       = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14}
+)
+
+// Values of a request are cut in messages: who asks chooses them.
+
+// someQuoted are values as a message holds them: a few, and each cut.
+func someQuoted[T ~string](values []T) string {
+	const most = 4
+	var quoted []string
+	for _, value := range values[:min(len(values), most)] {
+		quoted = append(quoted, fmt.Sprintf("%.100q", string(value)))
+	}
+	if len(values) > most {
+		quoted = append(quoted, fmt.Sprintf("and %d more", len(values)-most))
+	}
+	return "[" + strings.Join(quoted, " ") + "]"
+}
+
+func commonName(r *nodeRequest, user string) string {
+	if r.Subject.CommonName == user {
+		return ""
+	}
+	return fmt.Sprintf("The request is for %.100q; it may be for %q only.", r.Subject.CommonName, user)
+}
+
+func organization(r *nodeRequest, group string) string {
+	if slices.Equal(r.Subject.Organization, []string{group}) {
+		return ""
+	}
+	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.", someQuoted(r.Subject.Organization), group)
+}
+
+// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has one reading. It
+// looks at the subject as it stands there: who signs may copy it, and who reads the certificate need not read it as Go does.
+func nothingElse(r *nodeRequest) string {
+	for _, name := range r.Subject.Names {
+		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {
+			return fmt.Sprintf("The request's subject holds %s beside common name and organization.", name.Type)
+		}
+	}
+	if len(r.Subject.Names) != 2 || len(r.signed.Subject) != 2 || len(r.signed.Subject[0]) != 1 || len(r.signed.Subject[1]) != 1 {
+		return "The request's subject holds something else than one common name and one organization, each by itself."
+	}
+	for _, relative := range r.signed.Subject {
+		value := relative[0].Value
+		if value.Class != asn1.ClassUniversal || value.IsCompound || value.Tag != asn1.TagPrintableString && value.Tag != asn1.TagUTF8String {
+			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.", value.Tag)
+		}
+	}
+	return ""
+}
+
+// Bounds of RSA keys. The upper one is that of crypto/tls, which takes part in no handshake with a larger key.
+const (
+	leastRSABits     = 2048
+	mostRSABits      = 8192
+	leastRSAExponent = 65537
+)
+
+func keyStrength(r *x509.CertificateRequest) string {
+	switch key := r.PublicKey.(type) {
+	case *ecdsa.PublicKey:
+		switch key.Curve {
+		case elliptic.P256(), elliptic.P384(), elliptic.P521():
+			return ""
+		}
+		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.", key.Curve.Params().BitSize)
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
+			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, leastRSABits, mostRSABits)
+		}
+		if key.E < leastRSAExponent || key.E%2 == 0 {
+			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.", key.E, leastRSAExponent)
+		}
+		return ""
+	case ed25519.PublicKey:
+		return ""
+	}
+	return fmt.Sprintf("The key is of type %s; ECDSA, RSA and Ed25519 are allowed.", r.PublicKeyAlgorithm)
+}
+
+// signatures are the algorithms by which a request may be signed with its key. Go checks SHA-1, too.
+var signatures = []x509.SignatureAlgorithm{
+	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA, x509.PureEd25519,
+}
+
+// noNames allows no alternative names of any kind: a client is known by its subject.
+func noNames(r *nodeRequest) string {
+	for _, extension := range r.Extensions {
+		if extension.Id.Equal(oidSubjectAlternativeName) {
+			return "The request for a client certificate holds alternative names; that of a client has none."
+		}
+	}
+	return ""
+}
+
+func noOtherExtensions(r *nodeRequest) string {
+	for _, extension := range r.Extensions {
+		if !extension.Id.Equal(oidSubjectAlternativeName) {
+			return fmt.Sprintf("The request holds the extension %s, which none of a node needs.", extension.Id)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,134 @@
+package certrequest
+
+import (
+	"encoding/asn1"
+	"fmt"
+	"net/netip"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
+	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+)
+
+// servingChecks are what a kubelet's serving certificate must be.
+var servingChecks = []policy.Check[askedFor]{
+	{Name: "CommonName", Reason: refused, Broken: func(a askedFor) string {
+		return commonName(a.request, nodeUser(a.node.Name))
+	}},
+	{Name: "Organization", Reason: refused, Broken: func(a askedFor) string {
+		return organization(a.request, nodesOrganization)
+	}},
+	{Name: "Subject", Reason: refused, Broken: func(a askedFor) string { return nothingElse(a.request) }},
+	{Name: "Extensions", Reason: refused, Broken: func(a askedFor) string {
+		return noOtherExtensions(a.request)
+	}},
+	{Name: "NamesAndAddressesOnly", Reason: refused, Broken: namesAndAddressesOnly},
+	{Name: "OwnNames", Reason: refused, Broken: ownNames},
+	{Name: "OwnAddresses", Reason: refused, Broken: ownAddresses},
+	{Name: "NotTheClusters", Reason: refused, Broken: notTheClusters},
+	{Name: "NobodyElses", Reason: refused, Broken: nobodyElses},
+}
+
+// judgeServing decides on a request for a kubelet's serving certificate.
+func judgeServing(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) Decision {
+	const signer = certificatesv1.KubeletServingSignerName
+	return judge(csr, known, signer, certificatesv1.UsageServerAuth, func(asked askedFor) policy.Decision {
+		return policy.Decide(asked, "Node "+asked.node.Name+" asks for its own names and addresses.", servingChecks)
+	})
+}
+
+// Tags of the two kinds of alternative names that a kubelet serves under. Source: RFC 5280, section 4.2.1.6, GeneralName.
+const (
+	tagDNSName   = 2
+	tagIPAddress = 7
+)
+
+// namesAndAddressesOnly looks at the alternative names as they stand in the request: crypto/x509 leaves out kinds that it does not know.
+func namesAndAddressesOnly(a askedFor) string {
+	if len(a.request.DNSNames)+len(a.request.IPAddresses) == 0 {
+		return "The request names neither a DNS name nor an address to serve."
+	}
+	for _, extension := range a.request.Extensions {
+		if !extension.Id.Equal(oidSubjectAlternativeName) {
+			continue
+		}
+		var names []asn1.RawValue
+		if !exactly(extension.Value, &names) {
+			return "The request's alternative names cannot be read."
+		}
+		for _, name := range names {
+			if name.Class != asn1.ClassContextSpecific || name.IsCompound || name.Tag != tagDNSName && name.Tag != tagIPAddress {
+				return "The request holds alternative names that are neither DNS names nor addresses, such as e-mail addresses or URIs, which a kubelet does not serve."
+			}
+		}
+	}
+	return ""
+}
+
+func ownNames(a askedFor) string {
+	for _, name := range a.request.DNSNames {
+		if !a.node.Given.HoldsName(name) && !a.node.Told.HoldsName(name) {
+			return fmt.Sprintf("The request holds the DNS name %.100q, which is not known to be the node's own.", name)
+		}
+	}
+	return ""
+}
+
+// addresses are those that the request names, as they stand there: an IPv4 address in the form of an IPv6 one is not the former.
+func (r *nodeRequest) addresses() []netip.Addr {
+	var addresses []netip.Addr
+	for _, ip := range r.IPAddresses {
+		address, _ := netip.AddrFromSlice(ip) // crypto/x509 has seen to the length
+		addresses = append(addresses, address)
+	}
+	return addresses
+}
+
+func ownAddresses(a askedFor) string {
+	for _, address := range a.request.addresses() {
+		if !a.node.Given.HoldsAddress(address) && !a.node.Told.HoldsAddress(address) {
+			return fmt.Sprintf("The request holds the address %s, which is not known to be the node's own.", address)
+		}
+	}
+	return ""
+}
+
+// notTheClusters refuses what the cluster itself is reached by, and what is no address of one host.
+func notTheClusters(a askedFor) string {
+	for _, name := range a.request.DNSNames {
+		if whose := reserved.Name(name, a.cluster); whose != "" {
+			return fmt.Sprintf("The request holds the DNS name %.100q, which is %s.", name, whose)
+		}
+	}
+	for _, address := range a.request.addresses() {
+		if whose := reserved.Address(address, a.cluster); whose != "" {
+			return fmt.Sprintf("The request holds the address %s, which is %s.", address, whose)
+		}
+		if a.cluster == nil && !a.node.Given.HoldsAddress(address) {
+			return fmt.Sprintf("The request holds the address %s, of which only the host itself says that it has it. "+
+				"Whether it is one of the cluster's cannot be told while the cluster's configuration cannot be read.", address)
+		}
+	}
+	return ""
+}
+
+// nobodyElses rejects names and addresses of other nodes. A host reports its own addresses and may lie: it must neither get a certificate for the
+// address of another node nor block that node by claiming its address. An address that a source assigned belongs to the node, unless a source assigned
+// it to another node too. An address that only hosts report belongs to the node if no other node has it, by whatever report.
+func nobodyElses(a askedFor) string {
+	for _, other := range a.others {
+		for _, name := range a.request.DNSNames {
+			if other.Given.TakesName(name) || other.Told.TakesName(name) && !a.node.Given.HoldsName(name) {
+				return fmt.Sprintf("The request holds the DNS name %.100q, which node %s has too.", name, other.Name)
+			}
+		}
+		for _, address := range a.request.addresses() {
+			if other.Given.HoldsAddress(address) || other.Told.HoldsAddress(address) && !a.node.Given.HoldsAddress(address) {
+				return fmt.Sprintf("The request holds the address %s, which node %s has too.", address, other.Name)
+			}
+		}
+	}
+	return ""
+}

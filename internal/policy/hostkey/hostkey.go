@@ -1,0 +1,92 @@
+// Package hostkey owns what is decided about SSH host keys: which are expected of a host, and which other hosts show
+// the same one. It never sees a connection: pinning is for package remote.
+package hostkey
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// fingerprintForm is that of a SHA-256 fingerprint as ssh-keygen -l prints it: 32 bytes in base64 without padding.
+var fingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
+
+// mostFingerprints is how many fingerprints a host may be expected to show one of. A host has one key of each type.
+const mostFingerprints = 16
+
+// Expected reads what the annotations of a Machine and its WindowsInstance say of the host key: fingerprints separated
+// by commas. If one of them is malformed, it returns an error, and no key may be accepted: the annotation is there to
+// keep strangers away.
+func Expected(annotations ...string) ([]string, error) {
+	var fingerprints []string
+	for _, annotation := range annotations {
+		for fingerprint := range strings.SplitSeq(annotation, ",") {
+			fingerprint = strings.TrimSuffix(strings.TrimSpace(fingerprint), "=")
+			switch {
+			case fingerprint == "", slices.Contains(fingerprints, fingerprint):
+				continue
+			case !fingerprintForm.MatchString(fingerprint):
+				return nil, fmt.Errorf("%.60q in the annotation %s is no fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
+					fingerprint, v1alpha1.AnnotationExpectedHostKey)
+			case len(fingerprints) == mostFingerprints:
+				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey, mostFingerprints)
+			}
+			fingerprints = append(fingerprints, fingerprint)
+		}
+	}
+	if fingerprints == nil && slices.ContainsFunc(annotations, func(annotation string) bool { return annotation != "" }) {
+		return nil, fmt.Errorf("the annotation %s names no fingerprint", v1alpha1.AnnotationExpectedHostKey)
+	}
+	return fingerprints, nil
+}
+
+// reuseMark begins what is said of a host key that another host has too.
+const reuseMark = " But its SSH host key is also that of "
+
+// mostNamed is how many other instances that names.
+const mostNamed = 3
+
+// Reuse says which other hosts show the host key of an instance; empty when none does. They were made of one image that
+// had keys already. One host that is listed twice is none of these.
+func Reuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance) string {
+	var names []string
+	for i := range others {
+		if other := &others[i]; other.Name != instance.Name && reuses(instance, other) {
+			names = append(names, fmt.Sprintf("WindowsInstance %s (%s)", other.Name, other.Spec.Address))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	more := ""
+	if n := len(names) - mostNamed; n > 0 {
+		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
+	}
+	return reuseMark + strings.Join(names, ", ") + more + ": whoever controls one of these hosts can stand in for the others. " +
+		`Make new keys on each: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
+}
+
+// WithReuse is a message that ends with what Reuse says now, in place of what it said before.
+func WithReuse(message, reuse string) string {
+	message, _, _ = strings.Cut(message, reuseMark)
+	return message + reuse
+}
+
+// reuses reports whether two hosts that are not the same show the same host key. Machine IDs may be cloned too: two
+// nodes that have no address in common are two hosts.
+func reuses(a, b *v1alpha1.WindowsInstance) bool {
+	switch {
+	case a.Status.HostKey == nil, b.Status.HostKey == nil, a.Status.HostKey.Key != b.Status.HostKey.Key,
+		a.Status.Host == nil, b.Status.Host == nil, a.Status.Host.MachineID == "", b.Status.Host.MachineID == "":
+		return false
+	case a.Status.Host.MachineID != b.Status.Host.MachineID:
+		return true
+	}
+	nodes := [2]string{ownership.ConfirmedName(a), ownership.ConfirmedName(b)}
+	return nodes[0] != "" && nodes[1] != "" && nodes[0] != nodes[1] && !ownership.ShareAddress(a, b)
+}

@@ -1,0 +1,117 @@
+// Package hostlist owns the form of the entries in the ConfigMap windows-instances: addresses, user names, and the
+// names of the instances that come of them. It knows nothing of a cluster, and resolves no name.
+package hostlist
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Entry is one host in the ConfigMap windows-instances.
+type Entry struct {
+	Address  string
+	Username string
+}
+
+// ParseEntry reads one key and value of the ConfigMap windows-instances: <IPv4 address or DNS name>: username=<user>.
+// White space around the value is tolerated, because YAML block scalars bring it.
+func ParseEntry(key, value string) (Entry, error) {
+	if err := ValidateAddress(key); err != nil {
+		return Entry{}, err
+	}
+	name, username, found := strings.Cut(strings.TrimSpace(value), "=")
+	if !found || name != "username" {
+		return Entry{}, errors.New("the value must be username=<user>, with the user that the operator logs in as")
+	}
+	if err := ValidateUsername(username); err != nil {
+		return Entry{}, err
+	}
+	return Entry{Address: key, Username: username}, nil
+}
+
+// ValidateAddress accepts an IPv4 address of a single host, or a DNS name.
+func ValidateAddress(address string) error {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return validateIP(ip)
+	}
+	if looksLikeIPv4.MatchString(address) {
+		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros", address)
+	}
+	name := strings.ToLower(address)
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || looksLikeNumber.MatchString(name) {
+		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
+	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up", address)
+	}
+	return nil
+}
+
+var (
+	looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
+	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends in a number".
+	looksLikeNumber = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+)
+
+func validateIP(ip netip.Addr) error {
+	switch {
+	case !ip.Is4():
+		return fmt.Errorf("%s is an IPv6 address: hosts are reached by IPv4 address or DNS name", ip)
+	case ip.IsLoopback(), ip.IsMulticast(), ip.IsLinkLocalUnicast(), thisNetwork.Contains(ip), reserved.Contains(ip):
+		return fmt.Errorf("%s cannot be the address of a Windows host: it is a loopback, link-local, multicast, broadcast, reserved or unspecified address", ip)
+	}
+	return nil
+}
+
+// Networks in which no host is. Source: RFC 6890, section 2.2.2. The last address of the reserved one is that of broadcasts.
+var (
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	reserved    = netip.MustParsePrefix("240.0.0.0/4")
+)
+
+// forbiddenInUsername are the characters that Windows refuses in account names; a backslash or @ would name a domain.
+// Source: "User Name Formats" and NetUserAdd, Microsoft.
+const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
+
+// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could be taken for
+// an option.
+func ValidateUsername(username string) error {
+	switch {
+	case username == "":
+		return errors.New("the user name is missing: the value must be username=<user>")
+	case len([]rune(username)) > 20:
+		return fmt.Errorf("the user name has %d characters: Windows allows 20", len([]rune(username)))
+	case strings.HasPrefix(username, "-"), strings.HasPrefix(username, " "), strings.HasSuffix(username, " "), strings.HasSuffix(username, "."):
+		return errors.New("the user name must not begin with '-' or a space, nor end with a space or '.'")
+	}
+	for _, r := range username {
+		if !unicode.IsPrint(r) || r == utf8.RuneError || strings.ContainsRune(forbiddenInUsername, r) {
+			return fmt.Errorf("the user name holds %q, which Windows does not allow in a local account name", r)
+		}
+	}
+	return nil
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// InstanceName is the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
+func InstanceName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(key), "-"), "-")
+	if len(readable) > 50 {
+		readable = strings.TrimRight(readable[:50], "-")
+	}
+	if readable == "" {
+		readable = "host"
+	}
+	return readable + "-" + hex.EncodeToString(sum[:4])
+}

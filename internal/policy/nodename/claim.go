@@ -1,0 +1,208 @@
+// Package nodename decides which name the node of a host has, and whether an instance may have that name. It never
+// takes a host's word for what is another's.
+package nodename
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+	"github.com/windows-machine-config/wmco/internal/policy/reserved"
+)
+
+// Claim is an instance that wants a node name.
+type Claim struct {
+	Instance v1alpha1.WindowsInstance
+	NodeName string
+	// Node is the Node of that name; nil when there is none.
+	Node *corev1.Node
+	// Others are all WindowsInstances, the claimant among them or not.
+	Others []v1alpha1.WindowsInstance
+	// Machines are all Machines of the cluster, the claimant's own among them or not; none where there is no Machine API.
+	Machines []machinev1beta1.Machine
+	// Cluster are the facts of the cluster.
+	Cluster nodespec.Cluster
+	// Older is what shows that a Node which an operator before version 12 has configured is that of the claimant's host.
+	Older OlderProof
+}
+
+// Grant decides whether the instance may have the node name: it must be free, or bound to this very instance already,
+// or the name of this very host's Node from the time of an operator before version 12. Who has confirmed a claim keeps
+// the name. Of two instances whose claims are not confirmed the younger withdraws, and the older waits until it has:
+// the younger may have looked before the older's claim was written. Reason Waiting means to look again soon.
+//
+// The names by which the cluster itself is reached are nobody's: the kubelet of a node serves under the node's name.
+//
+// The names of Machines are taken by their hosts, also before these are nodes: the first to ask for such a name need not be the right one.
+//
+// An instance of the same host is a rival whatever name it has: where the source names hosts, two instances of one host differ in that.
+func Grant(claim Claim) policy.Decision {
+	if whose := reserved.Name(claim.NodeName, &claim.Cluster); whose != "" {
+		return policy.Decision{
+			Check: "ClusterName", Reason: v1alpha1.ReasonNameConflict,
+			Message: fmt.Sprintf("The host is to be node %s, which is %s. No certificate is issued for a name by which something else is reached.",
+				claim.NodeName, whose),
+		}
+	}
+	for i := range claim.Others {
+		other := &claim.Others[i]
+		if other.Name == claim.Instance.Name || other.Status.NodeRef == nil || !rivals(claim, other) {
+			continue
+		}
+		if decision := againstInstance(claim, other); !decision.Allowed {
+			return decision
+		}
+	}
+	if decision := againstMachines(claim); !decision.Allowed {
+		return decision
+	}
+	return againstNode(claim)
+}
+
+// againstMachines refuses a name that the host of a Machine has or will have, unless it is the claimant's own.
+func againstMachines(claim Claim) policy.Decision {
+	for i := range claim.Machines {
+		machine := &claim.Machines[i]
+		if ownership.OwnMachine(&claim.Instance, machine) || ownership.MachineUnder(&claim.Instance, machine) {
+			continue
+		}
+		if slices.ContainsFunc(machineNames(machine), func(name string) bool { return strings.EqualFold(name, claim.NodeName) }) {
+			return policy.Decision{
+				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
+				Message: fmt.Sprintf("The host is to be node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
+					claim.NodeName, machine.Namespace, machine.Name),
+			}
+		}
+	}
+	return policy.Decision{Allowed: true}
+}
+
+// machineNames are those of which one is or will be that of the Machine's Node. Before its addresses are known that is its own name, which
+// most platforms give to the machine.
+func machineNames(machine *machinev1beta1.Machine) []string {
+	names := append(dnsNames(machine.Status.Addresses), machine.Name)
+	if machine.Status.NodeRef != nil {
+		names = append(names, machine.Status.NodeRef.Name)
+	}
+	return names
+}
+
+// dnsNames are the names in a cloud's own network among the addresses of a Machine.
+func dnsNames(addresses []corev1.NodeAddress) []string {
+	var names []string
+	for _, address := range addresses {
+		if address.Type == corev1.NodeInternalDNS || address.Type == corev1.NodeHostName {
+			names = append(names, strings.ToLower(address.Address))
+		}
+	}
+	return names
+}
+
+// rivals reports whether another instance claims the same name, or has the same host under whatever name.
+func rivals(claim Claim, other *v1alpha1.WindowsInstance) bool {
+	return other.Status.NodeRef.Name == claim.NodeName ||
+		ownership.SameHost(&claim.Instance, other) && ownership.ShareAddress(&claim.Instance, other)
+}
+
+func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decision {
+	same := ownership.SameHost(&claim.Instance, other)
+	if same && other.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		// The host moved to a new address: its new entry takes it over from the old one.
+		return policy.Decision{Allowed: true}
+	}
+	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
+		return policy.Decision{
+			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
+			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.", other.Name, other.Spec.Address),
+		}
+	}
+	if same {
+		return policy.Decision{
+			Check: "SameHost", Reason: v1alpha1.ReasonDuplicateHost,
+			Message: fmt.Sprintf("This is the host of WindowsInstance %s (%s), Node %s: same host key and machine ID. It is configured once, by that instance.",
+				other.Name, other.Spec.Address, other.Status.NodeRef.Name),
+		}
+	}
+	return policy.Decision{
+		Check: "OtherInstance", Reason: v1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("The host calls itself %s, and so does the host of WindowsInstance %s (%s), which was there first.", claim.NodeName, other.Name, other.Spec.Address),
+	}
+}
+
+// older tells who of two claimants was there first. Equal times are decided by name.
+func older(a, b *v1alpha1.WindowsInstance) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+func againstNode(claim Claim) policy.Decision {
+	node := claim.Node
+	switch {
+	case node == nil:
+		return policy.Decision{Allowed: true}
+	case node.Annotations[v1alpha1.AnnotationInstance] == claim.Instance.Name:
+		return policy.Decision{Allowed: true}
+	case node.Annotations[v1alpha1.AnnotationInstance] == "" && joining(node):
+		// Our own kubelet has registered, and the operator was ended before it could bind the Node.
+		return policy.Decision{Allowed: true}
+	}
+	if holder := node.Annotations[v1alpha1.AnnotationInstance]; holder != "" && handedOver(claim, holder) {
+		return policy.Decision{Allowed: true}
+	}
+	if ownership.OlderNode(node) {
+		return takesOver(claim)
+	}
+	return policy.Decision{
+		Check: "OtherNode", Reason: v1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("The host calls itself %s, and there is a Node of that name that is not this host's. No certificate is issued for a name that belongs to another.", claim.NodeName),
+	}
+}
+
+// joining reports whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
+func joining(node *corev1.Node) bool {
+	if node.Labels[corev1.LabelOSStable] != "windows" {
+		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == v1alpha1.TaintNotReady {
+			return true
+		}
+	}
+	return false
+}
+
+// handedOver reports whether the Node is bound to an instance of the same host that is being removed, or is gone. An instance goes as soon as its
+// host goes on with another, which may be before that one has bound the Node. Of one that is gone, the host key tells whose host it was: the
+// operator has noted on the Node the key that it had pinned.
+func handedOver(claim Claim, holder string) bool {
+	for i := range claim.Others {
+		if other := &claim.Others[i]; other.Name == holder {
+			return other.Spec.DesiredState == v1alpha1.DesiredStateRemoved && ownership.SameHost(&claim.Instance, other)
+		}
+	}
+	key := claim.Instance.Status.HostKey
+	return key != nil && key.Key != "" && key.Key == claim.Node.Annotations[v1alpha1.AnnotationHostKey] &&
+		claim.Node.Labels[corev1.LabelOSStable] == "windows"
+}
+
+// StillGranted decides whether the node name that was granted to an instance is still its own to have certificates and
+// a Node for. What other instances claim is not looked at, since who has confirmed a claim keeps it; but another
+// machine's Node may have come by that name, or a Machine with it.
+func StillGranted(claim Claim) policy.Decision {
+	if claim.Node != nil && ownership.Bound(&claim.Instance, claim.Node) {
+		return policy.Decision{Allowed: true}
+	}
+	if decision := againstMachines(claim); !decision.Allowed {
+		return decision
+	}
+	return againstNode(claim)
+}

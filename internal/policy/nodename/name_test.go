@@ -1,0 +1,114 @@
+package nodename
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+//
+func TestTheNodeIsNamedAsTheCloudKnowsTheMachine(t *testing.T) {
+	addresses := func(names ...string) []corev1.NodeAddress {
+		list := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.128.7"}}
+		for _, name := range names {
+			list = append(list, corev1.NodeAddress{Type: corev1.NodeInternalDNS, Address: name})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		told          CloudAnswer
+		want          string
+		check, reason string
+	}{
+		"on AWS by its private DNS name": {told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.us-east-2.compute.internal"}, want: "ip-10-0-128-7.us-east-2.compute.internal"},
+		"on GCP by the instance's name":  {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f"}, want: "winworker-x2k4f"},
+		"in small letters":               {told: CloudAnswer{Platform: "AWS", Name: "IP-10-0-128-7.EC2.internal"}, want: "ip-10-0-128-7.ec2.internal"},
+		"which its Machine confirms": {
+			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.ec2.internal", Addresses: addresses("ip-10-0-128-7.ec2.internal")}, want: "ip-10-0-128-7.ec2.internal",
+		},
+		"also under a domain of the VPC's own": {
+			told: CloudAnswer{Platform: "AWS", Name: "ip-10-0-128-7.corp.example", Addresses: addresses("ip-10-0-128-7.ec2.internal", "ip-10-0-128-7.corp.example")},
+			want: "ip-10-0-128-7.corp.example",
+		},
+		"also bare, where the Machine knows longer names besides": {
+			told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f", Addresses: addresses("winworker-x2k4f.zone.c.project.internal", "winworker-x2k4f")}, want: "winworker-x2k4f",
+		},
+		"also when its Machine has no names yet": {told: CloudAnswer{Platform: "GCP", Name: "winworker-x2k4f", Addresses: addresses()}, want: "winworker-x2k4f"},
+		"but not by what the cloud did not say":  {told: CloudAnswer{Platform: "AWS", Error: "it answers 401"}, check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by nothing":                         {told: CloudAnswer{Platform: "AWS"}, check: "CloudNameTold", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by two names":                       {told: CloudAnswer{Platform: "AWS", Name: "a.example b.example"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by a page of HTML":                  {told: CloudAnswer{Platform: "AWS", Name: "<html>"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by what no label can hold":          {told: CloudAnswer{Platform: "AWS", Name: strings.Repeat("a", 60) + ".ec2"}, check: "CloudNameForm", reason: v1alpha1.ReasonCloudNameUnknown},
+		"nor by one that its Machine has not": {
+			told:  CloudAnswer{Platform: "AWS", Name: "ip-10-0-0-1.ec2.internal", Addresses: addresses("ip-10-0-128-7.ec2.internal")},
+			check: "CloudNameOfMachine", reason: v1alpha1.ReasonNameConflict,
+		},
+		"nor by a part of the Machine's name": {
+			told:  CloudAnswer{Platform: "GCP", Name: "winworker", Addresses: addresses("winworker-x2k4f")},
+			check: "CloudNameOfMachine", reason: v1alpha1.ReasonNameConflict,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, decision := OfCloud(c.told)
+			if got != c.want || decision.Allowed != (c.want != "") || decision.Check != c.check || decision.Reason != c.reason {
+				t.Errorf("%q %+v", got, decision)
+			}
+			if !decision.Allowed && decision.Message == "" {
+				t.Error("nothing is said")
+			}
+		})
+	}
+}
+
+func TestWhoseNodesTheCloudNames(t *testing.T) {
+	for platform, want := range map[string]bool{"AWS": true, "GCP": true, "Azure": false, "VSphere": false, "Nutanix": false, "None": false, "": false} {
+		if GivenByCloud(platform) != want {
+			t.Errorf("%q: %t", platform, !want)
+		}
+	}
+}
+
+func TestANodeKeepsItsName(t *testing.T) {
+	const host, cloud = "ec2amaz-1", "ip-10-0-128-7.ec2.internal"
+	const domain = "ip-10-0-128-7.corp.example"
+	for name, c := range map[string]struct {
+		claimed    string
+		registered bool
+		told       CloudAnswer
+		want       bool
+	}{
+		"that the cloud gives it":                        {cloud, true, CloudAnswer{Name: cloud}, true},
+		"whatever the case of letters":                   {cloud, true, CloudAnswer{Name: strings.ToUpper(cloud)}, true},
+		"while the metadata service does not answer":     {cloud, true, CloudAnswer{Error: "no route"}, true},
+		"while nobody has asked":                         {cloud, false, CloudAnswer{}, true},
+		"that an earlier version has given it":           {host, true, CloudAnswer{Name: cloud}, true},
+		"when the network has got another domain":        {cloud, true, CloudAnswer{Name: domain}, true},
+		"but not a claim to it that nobody has acted on": {host, false, CloudAnswer{Name: cloud}, false},
+		"nor one to the name of before":                  {cloud, false, CloudAnswer{Name: domain}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Keeps(c.claimed, c.registered, c.told); got != c.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+//
+func TestNodeName(t *testing.T) {
+	for hostName, want := range map[string]string{
+		"winhost": "winhost", "WIN-ABC123": "win-abc123", "a": "a", "1host": "1host",
+		"WIN_Host": "", "-host": "", "host-": "", "": "", "höst": "", "a.b": "", strings.Repeat("a", 64): "",
+	} {
+		got, err := OfHost(hostName)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("host name %q gives %q, %v; want %q", hostName, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "RFC 1123") {
+			t.Errorf("the error of %q does not say what is needed: %v", hostName, err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package nodename
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// OlderProof is what shows whose host a Node of an operator before version 12 is. Nothing in it comes from the host that claims the Node.
+type OlderProof struct {
+	// Dialed is the IP address at the other end of the connection to the claimant's host; empty without one.
+	Dialed string
+	// NotedKey is the host key in base64 that the older operator has noted for the claimant's address; empty when it has noted none.
+	NotedKey string
+	// Machine is the claimant's Machine; nil when it has none, or another of its name is there now.
+	Machine *MachineProof
+}
+
+// MachineProof is what the Machine API says of a Machine and of a Node.
+type MachineProof struct {
+	// NodeName and NodeUID are status.nodeRef; empty when it has none. The UID may be unknown.
+	NodeName string
+	NodeUID  types.UID
+	// Addresses are the Machine's internal IP addresses.
+	Addresses []string
+	// OfAnother is true when the Node is that of another Machine.
+	OfAnother bool
+}
+
+// takesOver decides whether a Node of an operator before version 12 is that of the claimant's very host. What the host
+// says of itself is no proof: else a hostile one would take the name, and with it the certificate, of another.
+func takesOver(claim Claim) policy.Decision {
+	checks := olderOfListed
+	if claim.Instance.Spec.Source.Machine != nil {
+		checks = olderOfMachine
+	}
+	decision := policy.Decide(claim, "The Node is that of this host.", append([]policy.Check[Claim]{olderNode}, checks...))
+	if !decision.Allowed && decision.Check != olderNode.Name {
+		decision.Message = fmt.Sprintf("Node %s was configured by version %s of the operator, and is taken over only for its own host: %s",
+			claim.Node.Name, versionOf(claim.Node), decision.Message)
+	}
+	return decision
+}
+
+func versionOf(node *corev1.Node) string {
+	if version := node.Annotations[v1alpha1.AnnotationVersion]; version != "" {
+		return version
+	}
+	return "(unknown)"
+}
+
+var (
+	olderNode = policy.Check[Claim]{Name: "OlderNode", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
+		if c.Node == nil || !ownership.OlderNode(c.Node) {
+			return "There is no Node that an operator before version 12 has configured."
+		}
+		return ""
+	}}
+
+	// olderOfListed are for hosts of the ConfigMap windows-instances.
+	olderOfListed = []policy.Check[Claim]{
+		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
+			if c.Node.Labels[v1alpha1.LabelBYOH] == "true" {
+				return ""
+			}
+			return "it is the node of a Machine, and this host is listed in windows-instances."
+		}},
+		{Name: "OlderNodeAddress", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
+			if c.Older.Dialed != "" && slices.Contains(internalIPs(c.Node), c.Older.Dialed) {
+				return ""
+			}
+			return fmt.Sprintf("the host was reached at %s, and the Node's addresses are %v. If it is the same host, which has moved, delete the Node: the host then joins anew.",
+				orNowhere(c.Older.Dialed), internalIPs(c.Node))
+		}},
+		olderHostKey,
+	}
+
+	// olderOfMachine are for hosts of Machines.
+	olderOfMachine = []policy.Check[Claim]{
+		{Name: "OlderNodeSource", Reason: v1alpha1.ReasonNameConflict, Broken: func(c Claim) string {
+			if _, listed := c.Node.Labels[v1alpha1.LabelBYOH]; !listed {
+				return ""
+			}
+			return "it is a host of windows-instances, and this one is that of a Machine."
+		}},
+		{Name: "OlderNodeMachine", Reason: v1alpha1.ReasonNameConflict, Broken: otherMachine},
+		olderHostKey,
+	}
+
+	olderHostKey = policy.Check[Claim]{Name: "OlderNodeHostKey", Reason: v1alpha1.ReasonNameConflict, Broken: otherHostKey}
+)
+
+// otherMachine says why the Node is not that of the claimant's Machine.
+func otherMachine(c Claim) string {
+	machine := c.Older.Machine
+	switch {
+	case machine == nil:
+		return "its Machine is not known."
+	case machine.OfAnother:
+		return "it is the node of another Machine."
+	case machine.NodeName != "" && machine.NodeName != c.Node.Name:
+		return fmt.Sprintf("the node of this host's Machine is %s.", machine.NodeName)
+	case machine.NodeName != "" && machine.NodeUID != "" && machine.NodeUID != c.Node.UID:
+		return "the node of this host's Machine was another one of that name."
+	case machine.NodeName != "":
+		return ""
+	case slices.ContainsFunc(internalIPs(c.Node), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
+		return ""
+	}
+	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses, internalIPs(c.Node))
+}
+
+// otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a connection none was
+// shown, and nothing is said.
+func otherHostKey(c Claim) string {
+	shown, known := c.Instance.Status.HostKey, c.Node.Annotations[v1alpha1.AnnotationHostKey]
+	if known == "" {
+		known = c.Older.NotedKey
+	}
+	if shown == nil || known == "" || shown.Key == known {
+		return ""
+	}
+	if shown.Fingerprint != "" && c.Instance.Annotations[v1alpha1.AnnotationAcceptHostKey] == shown.Fingerprint {
+		return "" // an administrator has accepted the change
+	}
+	return fmt.Sprintf("the host has shown the key %s, and is known by another.", shown.Fingerprint)
+}
+
+func internalIPs(node *corev1.Node) []string {
+	var ips []string
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			ips = append(ips, address.Address)
+		}
+	}
+	return ips
+}
+
+func orNowhere(address string) string {
+	if address == "" {
+		return "no address yet"
+	}
+	return address
+}

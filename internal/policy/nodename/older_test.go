@@ -1,0 +1,111 @@
+package nodename
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// olderNodeOf is a Node as operators before version 12 have left it.
+func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
+	return nodeNamed(name, func(n *corev1.Node) {
+		n.UID = "uid-of-win"
+		n.Labels[corev1.LabelOSStable], n.Labels[v1alpha1.LabelBYOH] = "windows", "true"
+		n.Annotations[v1alpha1.AnnotationVersion], n.Annotations[v1alpha1.AnnotationPubKeyHash] = "10.19.0-1a2b3c4", "abc"
+		n.Annotations[v1alpha1.AnnotationHostKey] = "key-1"
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}}
+		if change != nil {
+			change(n)
+		}
+	})
+}
+
+func ofMachineAPI(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelBYOH) }
+
+//
+func TestTheNodeOfAnOlderOperatorIsClaimedOnlyByItsOwnHost(t *testing.T) {
+	listed := claimant("entry", "win", "key-1", time.Hour)
+	machine := claimant("winworker-x2k4f", "win", "key-1", time.Hour)
+	machine.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "winworker-x2k4f"}
+	unseen := machine
+	unseen.Status.HostKey, unseen.Status.Host = nil, nil
+	stranger := claimant("entry", "win", "key-2", time.Hour)
+	stranger.Status.HostKey.Fingerprint = "SHA256:other"
+	accepted := claimant("entry", "win", "key-2", time.Hour)
+	accepted.Status.HostKey.Fingerprint = "SHA256:other"
+	accepted.Annotations = map[string]string{v1alpha1.AnnotationAcceptHostKey: "SHA256:other"}
+
+	node := olderNodeOf("win", "10.0.0.8", nil)
+	unpinned := olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationHostKey) })
+	ofMachine := olderNodeOf("win", "10.0.0.8", ofMachineAPI)
+	is := MachineProof{NodeName: "win", NodeUID: "uid-of-win", Addresses: []string{"10.0.0.8"}}
+	proof := func(change func(*MachineProof)) OlderProof {
+		machine := is
+		change(&machine)
+		return OlderProof{Machine: &machine}
+	}
+	unlinked := func(m *MachineProof) { m.NodeName, m.NodeUID = "", "" }
+
+	for name, c := range map[string]struct {
+		instance v1alpha1.WindowsInstance
+		node     *corev1.Node
+		older    OlderProof
+		check    string // empty: allowed
+	}{
+		"a listed host that was reached at the Node's address and shows the Node's key":  {listed, node, OlderProof{Dialed: "10.0.0.8"}, ""},
+		"a listed host of the time before host keys were pinned":                         {listed, unpinned, OlderProof{Dialed: "10.0.0.8"}, ""},
+		"a listed host whose key is in the ConfigMap":                                    {listed, unpinned, OlderProof{Dialed: "10.0.0.8", NotedKey: "key-1"}, ""},
+		"the Node's key counts, and not what was noted before it was a node":             {listed, node, OlderProof{Dialed: "10.0.0.8", NotedKey: "key-9"}, ""},
+		"a listed host that was not reached yet":                                         {listed, node, OlderProof{}, "OlderNodeAddress"},
+		"a host at another address that calls itself by the name of the Node":            {listed, node, OlderProof{Dialed: "10.0.0.66"}, "OlderNodeAddress"},
+		"such a host that also has the right key, copied from an image":                  {listed, unpinned, OlderProof{Dialed: "10.0.0.66", NotedKey: "key-1"}, "OlderNodeAddress"},
+		"a host at the Node's external address or name, which are not those of the host": {listed, olderNodeOf("10.0.0.8", "10.0.0.9", nil), OlderProof{Dialed: "10.0.0.8"}, "OlderNodeAddress"},
+		"another machine at the Node's address, with another key than the Node's":        {stranger, node, OlderProof{Dialed: "10.0.0.8"}, "OlderNodeHostKey"},
+		"another machine at the Node's address, with another key than the ConfigMap's":   {stranger, unpinned, OlderProof{Dialed: "10.0.0.8", NotedKey: "key-1"}, "OlderNodeHostKey"},
+		"a host with another key that an administrator has accepted":                     {accepted, node, OlderProof{Dialed: "10.0.0.8"}, ""},
+		"a listed host that claims the node of a Machine":                                {listed, ofMachine, OlderProof{Dialed: "10.0.0.8"}, "OlderNodeSource"},
+		"a Linux node": {listed, olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "linux" }),
+			OlderProof{Dialed: "10.0.0.8"}, "OtherNode"},
+		"a Node that another instance has taken over": {listed, olderNodeOf("win", "10.0.0.8", func(n *corev1.Node) {
+			n.Annotations[v1alpha1.AnnotationInstance], n.Annotations[v1alpha1.AnnotationHostKey] = "other", "key-2"
+		}), OlderProof{Dialed: "10.0.0.8"}, "OtherNode"},
+
+		"the Machine says which its Node is, without a connection":         {unseen, ofMachine, proof(func(*MachineProof) {}), ""},
+		"the Machine says so, and the host was reached":                    {machine, ofMachine, proof(func(*MachineProof) {}), ""},
+		"a Machine that was not linked to its Node, which has its address": {unseen, ofMachine, proof(unlinked), ""},
+		"a Machine whose Node is another":                                  {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeName = "win-2" }), "OlderNodeMachine"},
+		"a Machine whose Node was deleted, and there is one of its name":   {unseen, ofMachine, proof(func(m *MachineProof) { m.NodeUID = "before" }), "OlderNodeMachine"},
+		"a Machine that was not linked, and the Node is another Machine's": {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.OfAnother = true }), "OlderNodeMachine"},
+		"a Machine that was not linked, and has another address":           {unseen, ofMachine, proof(func(m *MachineProof) { unlinked(m); m.Addresses = []string{"10.0.0.9"} }), "OlderNodeMachine"},
+		"a Machine that is gone, or was made again":                        {unseen, ofMachine, OlderProof{Dialed: "10.0.0.8"}, "OlderNodeMachine"},
+		"a Machine's host that claims the node of a listed one":            {machine, node, proof(func(*MachineProof) {}), "OlderNodeSource"},
+		"a Machine's host that shows another key than that of its Node": {func() v1alpha1.WindowsInstance {
+			i := machine
+			i.Status.HostKey = &v1alpha1.HostKey{Key: "key-2"}
+			return i
+		}(), ofMachine, proof(func(*MachineProof) {}), "OlderNodeHostKey"},
+		"a Machine's host is not asked for an address: the Machine API is proof":  {machine, ofMachine, proof(func(m *MachineProof) { m.Addresses = nil }), ""},
+		"a Machine without address or Node, whose host calls itself by this name": {machine, ofMachine, OlderProof{Dialed: "10.0.0.8", Machine: &MachineProof{}}, "OlderNodeMachine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			decision := Grant(Claim{Instance: c.instance, NodeName: "win", Node: c.node, Older: c.older})
+			if decision.Allowed != (c.check == "") || !decision.Allowed && decision.Check != c.check {
+				t.Fatalf("decision is %+v, want check %q", decision, c.check)
+			}
+			if !decision.Allowed && (decision.Reason != v1alpha1.ReasonNameConflict || decision.Message == "") {
+				t.Errorf("the refusal is %+v", decision)
+			}
+		})
+	}
+
+	t.Run("a younger instance that claims the name as well does not get it", func(t *testing.T) {
+		young := claimant("young", "win", "key-1", time.Minute)
+		decision := Grant(Claim{Instance: young, NodeName: "win", Node: node, Older: OlderProof{Dialed: "10.0.0.8"}, Others: []v1alpha1.WindowsInstance{listed}})
+		if decision.Allowed {
+			t.Errorf("decision is %+v", decision)
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package nodename
+
+import (
+	"testing"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+func TestOfTwoClaimsOfOneMomentOneWaitsAndTheOtherGivesWay(t *testing.T) {
+	a, b := claimant("a", "win", "key-1", time.Minute), claimant("b", "win", "key-2", time.Minute)
+	first := Grant(Claim{Instance: a, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
+	second := Grant(Claim{Instance: b, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
+	if first.Reason != v1alpha1.ReasonWaiting || second.Reason != v1alpha1.ReasonNameConflict {
+		t.Errorf("the one is told %+v, the other %+v", first, second)
+	}
+}
+
+func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
+	instance, clone := claimant("win", "win", "key", time.Minute), claimant("clone", "win", "key", time.Hour)
+	clone.Status.Host.MachineID = "another"
+	clone.Status.NodeRef.Confirmed = true
+	if ownership.SameHost(&instance, &clone) {
+		t.Error("they count as one host")
+	}
+	if decision := Grant(Claim{Instance: instance, NodeName: "win", Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
+		t.Errorf("the name that both claim: %+v", decision)
+	}
+	if ownership.GoesOnWith(&instance, &clone) {
+		t.Error("the removal of the one leaves its host as it is, because of the other")
+	}
+}
+
+func TestANodeOfTwoMachinesIsTakenOverByNone(t *testing.T) {
+	machine := claimant("winworker-x2k4f", "win", "key-1", time.Hour)
+	machine.Spec.Source.Machine = &v1alpha1.MachineReference{Name: "winworker-x2k4f"}
+	decision := Grant(Claim{
+		Instance: machine, NodeName: "win", Node: olderNodeOf("win", "10.0.0.8", ofMachineAPI),
+		Older: OlderProof{Machine: &MachineProof{NodeName: "win", NodeUID: "uid-of-win", OfAnother: true}},
+	})
+	if decision.Check != "OlderNodeMachine" {
+		t.Errorf("decision is %+v", decision)
+	}
+}

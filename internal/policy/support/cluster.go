@@ -1,0 +1,112 @@
+package support
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// clusterSubject is a cluster, and the line of the operator that is to serve it.
+type clusterSubject struct {
+	nodespec.Cluster
+	line ReleaseLine
+	// version is nil when the cluster's is none.
+	version *version.Version
+}
+
+// SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no host, and is asked
+// before any is contacted.
+func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision {
+	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.", cluster.Version, cluster.Platform)
+	parsed, err := version.ParseSemantic(cluster.Version)
+	if err != nil {
+		parsed = nil
+	}
+	return policy.Decide(clusterSubject{cluster, line, parsed}, allowed, []policy.Check[clusterSubject]{
+		{Name: "ClusterFloor", Reason: v1alpha1.ReasonClusterVersionUnsupported, Broken: clusterFloor},
+		{Name: "ClusterVersion", Reason: v1alpha1.ReasonClusterVersionUnsupported, Broken: clusterVersion},
+		{Name: "ClusterPatch", Reason: v1alpha1.ReasonClusterVersionUnsupported, Broken: clusterPatch},
+		{Name: "Platform", Reason: v1alpha1.ReasonPlatformUnsupported, Broken: knownPlatform},
+		{Name: "NetworkType", Reason: v1alpha1.ReasonNetworkUnsupported, Broken: ovnKubernetes},
+		{Name: "HybridOverlay", Reason: v1alpha1.ReasonNetworkUnsupported, Broken: hybridOverlay},
+		{Name: "CustomVXLANPort", Reason: v1alpha1.ReasonNetworkUnsupported, Broken: customVXLANPort},
+	})
+}
+
+// clusterFloor holds for every release of the operator, whatever range it serves.
+func clusterFloor(s clusterSubject) string {
+	switch {
+	case s.version == nil:
+		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.", s.Version, s.line.Cluster)
+	case s.version.LessThan(version.MustParseSemantic(ClusterFloor)):
+		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.", s.Version, ClusterFloor)
+	}
+	return ""
+}
+
+// clusterVersion wants the very minor version of the line: in an older cluster the kubelets would be newer than the API server, which
+// Kubernetes does not allow, and in a newer one nothing was tested.
+func clusterVersion(s clusterSubject) string {
+	served := version.MustParseGeneric(s.line.Cluster)
+	step := "Upgrade the cluster, or install the release of the operator that is for it."
+	switch {
+	case s.version.Major() == served.Major() && s.version.Minor() == served.Minor():
+		return ""
+	case s.version.WithPreRelease("").GreaterThan(served):
+		step = "Upgrade the operator."
+	}
+	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, serves OpenShift %s with Kubernetes %s. %s",
+		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
+}
+
+// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts as the version that
+// it leads to.
+func clusterPatch(s clusterSubject) string {
+	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() {
+		return ""
+	}
+	return fmt.Sprintf("The cluster is OpenShift %s. This operator, of release line %d, needs OpenShift %s or a later patch version of %s. Upgrade the cluster.",
+		s.Version, s.line.Operator, s.line.LeastCluster, s.line.Cluster)
+}
+
+func knownPlatform(s clusterSubject) string {
+	if _, ok := platformNamed(s.Platform); ok {
+		return ""
+	}
+	var names []string
+	for _, p := range Platforms() {
+		names = append(names, p.Name)
+	}
+	return fmt.Sprintf("The cluster's platform is %q. Windows nodes are supported on the platforms %s.",
+		s.Platform, policy.Enumerate(names))
+}
+
+const chosenAtInstallation = "It is chosen when the cluster is installed."
+
+func ovnKubernetes(s clusterSubject) string {
+	if s.Network.Type == "OVNKubernetes" {
+		return ""
+	}
+	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. %s", s.Network.Type, chosenAtInstallation)
+}
+
+func hybridOverlay(s clusterSubject) string {
+	if s.Network.HybridOverlay {
+		return ""
+	}
+	return "OVN-Kubernetes has no hybrid networking, which Windows nodes need: hybridOverlayConfig.hybridClusterNetwork of " +
+		"Network.operator.openshift.io/cluster is empty. " + chosenAtInstallation
+}
+
+func customVXLANPort(s clusterSubject) string {
+	platform, _ := platformNamed(s.Platform)
+	if !platform.CustomVXLANPort || s.Network.VXLANPort != nil {
+		return ""
+	}
+	return fmt.Sprintf("On platform %s hybrid networking needs a custom VXLAN port, and the cluster has none: hybridOverlayConfig.hybridOverlayVXLANPort of "+
+		"Network.operator.openshift.io/cluster must be another port than 4789. %s", s.Platform, chosenAtInstallation)
+}

@@ -1,0 +1,102 @@
+package support
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/host"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+type hostSubject struct {
+	system  host.SystemInfo
+	cluster nodespec.Cluster
+}
+
+func (s hostSubject) build() string {
+	return fmt.Sprintf("%s.%d", s.system.Version, s.system.Revision)
+}
+
+func (s hostSubject) release() (WindowsRelease, bool) {
+	for _, release := range WindowsReleases() {
+		if release.Version == s.system.Version {
+			return release, true
+		}
+	}
+	return WindowsRelease{}, false
+}
+
+// SupportHost decides whether a host can be a node of the cluster, with an operator of this line. A host is not supported where the cluster is not, so the answer is
+// complete; the message is then that of SupportCluster.
+func (line ReleaseLine) SupportHost(system host.SystemInfo, cluster nodespec.Cluster) policy.Decision {
+	if decision := line.SupportCluster(cluster); !decision.Allowed {
+		return decision
+	}
+	subject := hostSubject{system: system, cluster: cluster}
+	allowed := fmt.Sprintf("%s, build %s, is supported on platform %s.", system.Product, subject.build(), cluster.Platform)
+	return policy.Decide(subject, allowed, []policy.Check[hostSubject]{
+		{Name: "Architecture", Reason: v1alpha1.ReasonArchitectureUnsupported, Broken: architecture},
+		{Name: "Edition", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Broken: serverEdition},
+		{Name: "WindowsVersion", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Broken: windowsVersion},
+		{Name: "WindowsUpdate", Reason: v1alpha1.ReasonWindowsVersionUnsupported, Broken: windowsUpdate},
+		{Name: "VXLANPort", Reason: v1alpha1.ReasonVXLANPortUnsupported, Broken: vxlanPort},
+	})
+}
+
+func architecture(s hostSubject) string {
+	if s.system.Architecture == "amd64" {
+		return ""
+	}
+	return fmt.Sprintf("The host's architecture is %q; only amd64 is supported.", s.system.Architecture)
+}
+
+// serverEdition refuses Windows for desktops, some of whose builds have the numbers of server builds.
+func serverEdition(s hostSubject) string {
+	if strings.HasPrefix(s.system.Edition, "Server") {
+		return ""
+	}
+	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.", s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
+}
+
+// windowsVersion names what the platform supports. Semi-annual releases are not among it: all are out of support.
+func windowsVersion(s hostSubject) string {
+	platform, _ := platformNamed(s.cluster.Platform)
+	if release, ok := s.release(); ok && slices.Contains(platform.Windows, release.Name) {
+		return ""
+	}
+	var supported []string
+	for _, release := range WindowsReleases() {
+		if slices.Contains(platform.Windows, release.Name) {
+			supported = append(supported, release.String())
+		}
+	}
+	return fmt.Sprintf("%s, build %s, is not supported on platform %s. Supported there: %s.",
+		s.system.Product, s.build(), s.cluster.Platform, policy.Enumerate(supported))
+}
+
+func windowsUpdate(s hostSubject) string {
+	release, _ := s.release()
+	if s.system.Revision >= release.LeastRevision {
+		return ""
+	}
+	return fmt.Sprintf("%s, build %s, on platform %s, lacks an update: build %s.%d or later is needed. Update Windows.",
+		s.system.Product, s.build(), s.cluster.Platform, release.Version, release.LeastRevision)
+}
+
+func vxlanPort(s hostSubject) string {
+	release, _ := s.release()
+	if s.cluster.Network.VXLANPort == nil || release.CustomVXLANPort {
+		return ""
+	}
+	var able []string
+	for _, r := range WindowsReleases() {
+		if r.CustomVXLANPort {
+			able = append(able, r.Name)
+		}
+	}
+	return fmt.Sprintf("%s, build %s, on platform %s, cannot use the cluster's custom VXLAN port %d. Able to: %s.",
+		s.system.Product, s.build(), s.cluster.Platform, *s.cluster.Network.VXLANPort, policy.Enumerate(able))
+}

@@ -1,0 +1,47 @@
+package support
+
+import (
+	"fmt"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy"
+)
+
+// MachineSuffix is how many characters a MachineSet adds to its own name for that of a Machine: a hyphen and five others.
+const MachineSuffix = 6
+
+type machineSubject struct {
+	platform Platform
+	cluster  nodespec.Cluster
+	name     string
+}
+
+// Machine decides whether a Machine of this name can be a Windows node of the cluster. That the cluster itself is
+// supported is SupportCluster's to say.
+func Machine(cluster nodespec.Cluster, machine string) policy.Decision {
+	platform, _ := platformNamed(cluster.Platform)
+	allowed := fmt.Sprintf("Windows Machines are supported on platform %s.", cluster.Platform)
+	return policy.Decide(machineSubject{platform, cluster, machine}, allowed, []policy.Check[machineSubject]{
+		{Name: "MachinePlatform", Reason: v1alpha1.ReasonPlatformUnsupported, Broken: machinePlatform},
+		{Name: "MachineName", Reason: v1alpha1.ReasonMachineNameTooLong, Broken: machineName},
+	})
+}
+
+func machinePlatform(s machineSubject) string {
+	if s.platform.Machines {
+		return ""
+	}
+	return fmt.Sprintf("Windows Machines are not supported on platform %s. List the host in the ConfigMap windows-instances instead.", s.cluster.Platform)
+}
+
+// machineName refuses what Windows would cut off: its computer name has at most 15 characters.
+func machineName(s machineSubject) string {
+	limit := s.platform.MachineNameLimit
+	if limit == 0 || len(s.name) <= limit {
+		return ""
+	}
+	return fmt.Sprintf("The name of Machine %s has %d characters; on platform %s a Windows Machine may have %d at most. "+
+		"Replace it with one of a MachineSet whose name has %d characters at most: a MachineSet adds %d for each Machine.",
+		s.name, len(s.name), s.cluster.Platform, limit, limit-MachineSuffix, MachineSuffix)
+}

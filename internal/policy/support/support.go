@@ -1,0 +1,106 @@
+// Package support owns what the operator supports: platforms, releases of Windows, versions and networks of clusters,
+// names of Machines. It decides by what a cluster or a host is, and never by what other instances are.
+package support
+
+import (
+	"fmt"
+)
+
+// Platform is what a platform asks of a cluster and its Windows nodes.
+type Platform struct {
+	// Name is the platform type that the Infrastructure object has; Title is what people call it.
+	Name, Title string
+	// Windows are the names of the Windows releases that can be nodes there.
+	Windows []string
+	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes everywhere.
+	Machines bool
+	// MachineNameLimit is how many characters the name of a Windows Machine may have; 0 is no limit.
+	MachineNameLimit int
+	// CustomVXLANPort reports whether the hybrid overlay must have a VXLAN port of its own.
+	CustomVXLANPort bool
+}
+
+// Platforms are the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift 4.6, 4.8 and 4.12, the
+// newest of which stands. Windows Server 2025 and Nutanix are in later guides only: 2025 wherever 2022 is; Nutanix with these two, without
+// a limit of names: the MachineSets there are named <infrastructure>-windows-worker-<zone>.
+func Platforms() []Platform {
+	return []Platform{
+		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
+		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true, MachineNameLimit: 15},
+		{Name: "GCP", Title: "Google Cloud", Windows: []string{server2022, server2025}, Machines: true},
+		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true, MachineNameLimit: 15, CustomVXLANPort: true},
+		{Name: "Nutanix", Title: "Nutanix", Windows: []string{server2022, server2025}, Machines: true},
+		{Name: "None", Title: "no platform (`platform: none`)", Windows: []string{server2019, server2022, server2025}},
+		{Name: "BareMetal", Title: "bare metal", Windows: []string{server2019, server2022, server2025}},
+	}
+}
+
+const (
+	server2019 = "Windows Server 2019"
+	server2022 = "Windows Server 2022"
+	server2025 = "Windows Server 2025"
+)
+
+// WindowsRelease is a release of Windows Server that can be a node.
+type WindowsRelease struct {
+	// Name is its name, Version what Windows itself tells: "10.0.20348".
+	Name, Version string
+	// LeastRevision is the oldest update that works: the number behind the version in a build. There is no newest one.
+	LeastRevision int
+	// CustomVXLANPort reports whether its host network can use another VXLAN port than 4789.
+	CustomVXLANPort bool
+}
+
+// WindowsReleases are the releases that can be nodes on some platform, the oldest first. 20348.681 is the build with KB5012637.
+func WindowsReleases() []WindowsRelease {
+	return []WindowsRelease{
+		{Name: server2019, Version: "10.0.17763"},
+		{Name: server2022, Version: "10.0.20348", LeastRevision: 681, CustomVXLANPort: true},
+		{Name: server2025, Version: "10.0.26100", CustomVXLANPort: true},
+	}
+}
+
+// ReleaseLine is the clusters that a major version of the operator serves.
+type ReleaseLine struct {
+	// Operator is the operator's major version.
+	Operator int
+	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the operator brings.
+	Cluster, Kubernetes string
+	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3". LeastKubernetes is the version
+	// of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
+	LeastCluster, LeastKubernetes string
+}
+
+// ReleaseLines are the lines of this operator, the oldest first; a release of the operator is of the last of them. So is a build that is no
+// release, whatever its version says: what it serves depends on the kubelet it brings and not on what it is called.
+func ReleaseLines() []ReleaseLine {
+	return []ReleaseLine{
+		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},
+	}
+}
+
+// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the operator.
+const ClusterFloor = "4.6.8"
+
+// CurrentLine is the line that this operator is of.
+func CurrentLine() ReleaseLine {
+	lines := ReleaseLines()
+	return lines[len(lines)-1]
+}
+
+func platformNamed(name string) (Platform, bool) {
+	for _, platform := range Platforms() {
+		if platform.Name == name {
+			return platform, true
+		}
+	}
+	return Platform{}, false
+}
+
+// String is the release's name with the builds that are supported of it.
+func (r WindowsRelease) String() string {
+	if r.LeastRevision == 0 {
+		return fmt.Sprintf("%s (%s)", r.Name, r.Version)
+	}
+	return fmt.Sprintf("%s (%s.%d or later)", r.Name, r.Version, r.LeastRevision)
+}
