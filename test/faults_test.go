@@ -88,7 +88,7 @@ func faultCases(agentBytes int64) []faultCase {
 			condition: v1alpha1.ConditionReachable, reason: "HostKeyChanged", words: "host key", next: v1alpha1.AnnotationAcceptHostKey},
 		{fault: winhost.DiskFull, host: "disk-full-for-the-agent", step: fake.KindSFTP, limit: remote.DefaultSFTPStallLimit,
 			parameters: &winhost.Parameters{Bytes: 64 << 10},
-			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "there is no room on drive C:", next: "Make room"},
+			condition:  v1alpha1.ConditionReachable, reason: "DiskFull", words: "drive C: has no space for", next: "Free space"},
 		{fault: winhost.DiskFull, host: "disk-full-for-the-payload", step: fake.KindExec, limit: remote.DefaultSFTPStallLimit,
 			parameters: &winhost.Parameters{Bytes: 2*agentBytes + 512<<10}, // it is there twice: where it has landed, and in its own folder
 			condition:  v1alpha1.ConditionInstalled, reason: "DiskFull", words: "C:", next: tellsWhen},

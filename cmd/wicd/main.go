@@ -44,7 +44,7 @@ func run(args []string) int {
 func newProcess(args []string) (agent.Process, error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return agent.Process{}, fmt.Errorf("where this program lies is not known: %w", err)
+		return agent.Process{}, fmt.Errorf("cannot find the path of this program: %w", err)
 	}
 	machine, err := openHost()
 	if err != nil {

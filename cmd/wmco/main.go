@@ -54,15 +54,15 @@ func newCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload", "folder with the files that are brought to hosts")
-	flags.StringVar(&c.CacheDirectory, "cache-dir", filepath.Join(os.TempDir(), "wmco"), "folder for files that may be lost")
-	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0", `address of the metrics server, HTTPS for who may get /metrics; "0" turns it off`)
+	flags.StringVar(&c.PayloadDirectory, "payload-dir", "/payload", "folder with the files that the operator copies to hosts")
+	flags.StringVar(&c.CacheDirectory, "cache-dir", filepath.Join(os.TempDir(), "wmco"), "folder for temporary files")
+	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", "0", `address of the metrics server (HTTPS, for clients that may get /metrics); "0" turns it off`)
 	flags.StringVar(&c.MetricsCertificateDirectory, "metrics-cert-dir", "", "folder with tls.crt and tls.key of the metrics server; without them its certificate is self-signed")
-	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", `address of the probes; "0" turns them off`)
-	flags.BoolVar(&c.LeaderElection, "leader-elect", true, "let only one of several operators work at a time")
-	flags.BoolVar(&c.Debug, "debugLogging", false, "log more, here and on the hosts")
+	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", `address of the health and readiness probes; "0" turns them off`)
+	flags.BoolVar(&c.LeaderElection, "leader-elect", true, "use leader election, so that only one of several operators works at a time")
+	flags.BoolVar(&c.Debug, "debugLogging", false, "write debug logs, in the operator and on the hosts")
 	flags.StringVar(&legacyAlgorithms, legacyAlgorithmsFlag, os.Getenv(legacyAlgorithmsVariable),
-		"weak SSH algorithms, separated by commas, that are allowed for hosts with an old OpenSSH; the default is the environment variable "+legacyAlgorithmsVariable)
+		"weak SSH algorithms to allow for hosts with an old OpenSSH, separated by commas; the default is the value of the environment variable "+legacyAlgorithmsVariable)
 	// controller-runtime registers --kubeconfig on the standard flag set.
 	flags.AddGoFlag(flag.CommandLine.Lookup("kubeconfig"))
 	command.AddCommand(&cobra.Command{
@@ -108,7 +108,7 @@ func cryptography() string {
 func complete(c *operator.Config) error {
 	c.Namespace = os.Getenv("WATCH_NAMESPACE")
 	if c.Namespace == "" || strings.Contains(c.Namespace, ",") {
-		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the one namespace that the operator is installed in", c.Namespace)
+		return fmt.Errorf("the environment variable WATCH_NAMESPACE is %q: it must be the namespace that the operator is installed in, and only that one", c.Namespace)
 	}
 	c.OperatorCondition = os.Getenv(operatorcondition.NameVariable)
 	var err error
@@ -120,11 +120,11 @@ func complete(c *operator.Config) error {
 		return err
 	}
 	if c.RESTConfig, err = config.GetConfig(); err != nil {
-		return errors.Join(errors.New("there is no way to the API server: run in a cluster, or set --kubeconfig or KUBECONFIG"), err)
+		return errors.Join(errors.New("the API server is not known: run in a cluster, or set --kubeconfig or KUBECONFIG"), err)
 	}
 	c.Logger = zap.New(zap.UseDevMode(c.Debug))
 	ctrl.SetLogger(c.Logger)
 	klog.SetLogger(c.Logger)
-	c.Logger.Info("the operator starts", "version", version, "fips140", cryptography())
+	c.Logger.Info("starting the operator", "version", version, "fips140", cryptography())
 	return nil
 }

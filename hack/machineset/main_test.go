@@ -203,7 +203,7 @@ func TestOtherPlatforms(t *testing.T) {
 	for _, platform := range []configv1.PlatformType{configv1.NonePlatformType, configv1.NutanixPlatformType} {
 		f := on(t, platform)
 		for _, action := range [][]string{nil, {"apply"}, {"delete"}} {
-			f.fails(exitFailed, `no MachineSet can be made for platform "`+string(platform)+`"`, action...)
+			f.fails(exitFailed, `cannot make a MachineSet for platform "`+string(platform)+`"`, action...)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 	if got := zone("--from=workers-c"); got != "us-east-1c" {
 		t.Error(got)
 	}
-	f.fails(exitFailed, "take one that is there", "--zone=us-east-1f")
+	f.fails(exitFailed, "use a worker MachineSet of that zone", "--zone=us-east-1f")
 	f.fails(exitFailed, "there are: workers-b, workers-c", "--from=workers-a")
 	t.Run("a Windows MachineSet is none of them", func(t *testing.T) {
 		f.succeeds("apply", "--name=a-windows", "--replicas=0")

@@ -21,7 +21,7 @@ import (
 func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) (err error) {
 		facts.APIServerCA, err = readBundle(ctx, reader, APIServerCA(namespace).String(), apiServerCAKey,
-			"Kubernetes writes the API server's certificate authority to it in every namespace.")
+			"Kubernetes writes the certificate authority of the API server to this ConfigMap in every namespace.")
 		return err
 	}
 }
@@ -31,7 +31,7 @@ func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespe
 // keep it out of the Ignition. Only where ControllerConfig has none is it that of the Ignition.
 func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string, facts *nodespec.Cluster) error {
 	const object, field = "ControllerConfig " + controllerConfig, "spec.kubeAPIServerServingCAData"
-	const remedy = "It holds the certificate authorities of the kubelets' clients."
+	const remedy = "It contains the certificate authorities of the kubelets' clients."
 	config := &machineconfigv1.ControllerConfig{}
 	err := get(ctx, reader, controllerConfig, config, object, remedy)
 	bundle := config.Spec.KubeAPIServerServingCAData
@@ -52,7 +52,7 @@ func readKubeletClientCA(ctx context.Context, reader client.Reader, worker worke
 	switch {
 	case fileErr != nil:
 		return &Error{Object: id, Field: "spec.config, file " + kubeletCAPath, Message: fileErr.Error() +
-			". It must hold the certificate authorities of the kubelets' clients in PEM."}
+			". It must contain the certificate authorities of the kubelets' clients in PEM."}
 	case found:
 		return nil
 	case err != nil:
@@ -91,14 +91,14 @@ func certificates(bundle []byte) (string, error) {
 			continue
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return "", fmt.Errorf("it holds a certificate that cannot be read: %w", err)
+			return "", fmt.Errorf("it contains a certificate that cannot be read: %w", err)
 		}
 		if err := pem.Encode(&result, &pem.Block{Type: block.Type, Bytes: block.Bytes}); err != nil {
 			return "", fmt.Errorf("encode a certificate: %w", err)
 		}
 	}
 	if result.Len() == 0 {
-		return "", errors.New("it holds no certificate in PEM")
+		return "", errors.New("it contains no certificate in PEM")
 	}
 	return result.String(), nil
 }

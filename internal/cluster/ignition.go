@@ -53,7 +53,7 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 func renderedName(ctx context.Context, reader client.Reader) (string, error) {
 	const id = "MachineConfigPool worker"
 	pool := &machineconfigv1.MachineConfigPool{}
-	if err := get(ctx, reader, workerPool, pool, id, "The machine config operator makes it; Windows nodes take their settings from it."); err != nil {
+	if err := get(ctx, reader, workerPool, pool, id, "The machine config operator creates it; Windows nodes take their settings from it."); err != nil {
 		return "", err
 	}
 	target, inForce := pool.Spec.Configuration.Name, pool.Status.Configuration.Name
@@ -79,7 +79,7 @@ type workerIgnition struct {
 func parseIgnition(raw []byte) (workerIgnition, error) {
 	config, _, err := ignition.ParseCompatibleVersion(raw)
 	if err != nil {
-		return workerIgnition{}, fmt.Errorf("it is no valid Ignition configuration of version 3.0 to 3.5: %w", err)
+		return workerIgnition{}, fmt.Errorf("it is not a valid Ignition configuration of version 3.0 to 3.5: %w", err)
 	}
 	worker := workerIgnition{files: map[string]ignitiontypes.Resource{}, units: map[string]string{}}
 	for _, file := range config.Storage.Files {
@@ -105,7 +105,7 @@ func (w workerIgnition) content(path string) (content []byte, found bool, err er
 	// The library's error is not passed on: it may quote the content.
 	url, err := dataurl.DecodeString(*resource.Source)
 	if err != nil {
-		return nil, true, errors.New("its content is no data URL")
+		return nil, true, errors.New("its content is not a data URL")
 	}
 	content = url.Data
 	if resource.Compression != nil && *resource.Compression == "gzip" {

@@ -15,7 +15,7 @@ import (
 func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Infrastructure cluster"
 	infrastructure := &configv1.Infrastructure{}
-	if err := get(ctx, reader, "cluster", infrastructure, id, "The installer makes it; without it no node can be configured."); err != nil {
+	if err := get(ctx, reader, "cluster", infrastructure, id, "The installer creates it; without it no node can be configured."); err != nil {
 		return err
 	}
 	status := infrastructure.Status
@@ -27,7 +27,7 @@ func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodesp
 	}
 	if problem := internalURLProblem(status.APIServerInternalURL); problem != "" {
 		return &Error{Object: id, Field: "status.apiServerInternalURI",
-			Message: problem + " It must be https://<host>:<port>, the address by which nodes reach the API server."}
+			Message: problem + " It must be https://<host>:<port>, the address at which nodes reach the API server."}
 	}
 	facts.Platform = string(status.PlatformStatus.Type)
 	facts.InfrastructureName = status.InfrastructureName
@@ -59,7 +59,7 @@ func internalURLProblem(text string) string {
 	// The value is not repeated: a URL may hold credentials.
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "it is no such address."
+		return "it is not such an address."
 	}
 	return ""
 }

@@ -31,25 +31,25 @@ func readWorkerKubelet(worker workerIgnition, id string, facts *nodespec.Cluster
 	}
 	var kubelet workerKubelet
 	if err := yaml.Unmarshal(content, &kubelet); err != nil {
-		return fault("it is not YAML of a KubeletConfiguration: " + err.Error())
+		return fault("it is not a KubeletConfiguration in YAML: " + err.Error())
 	}
 	if kubelet.Kind != "KubeletConfiguration" {
-		return fault(fmt.Sprintf("it is of kind %q and not a KubeletConfiguration.", kubelet.Kind))
+		return fault(fmt.Sprintf("its kind is %q, not KubeletConfiguration.", kubelet.Kind))
 	}
 	if len(kubelet.ClusterDNS) == 0 {
-		return fault("clusterDNS is empty: pods on Windows nodes would resolve no names. Look at the KubeletConfig objects for workers.")
+		return fault("clusterDNS is empty: pods on Windows nodes could not resolve any names. Check the KubeletConfig objects for workers.")
 	}
 	for _, address := range kubelet.ClusterDNS {
 		if _, err := netip.ParseAddr(address); err != nil {
-			return fault(fmt.Sprintf("clusterDNS holds %q, which is no IP address.", address))
+			return fault(fmt.Sprintf("clusterDNS contains %q, which is not an IP address.", address))
 		}
 	}
 	if problems := validation.IsDNS1123Subdomain(kubelet.ClusterDomain); len(problems) > 0 {
-		return fault(fmt.Sprintf("clusterDomain %q is no domain: %s.", kubelet.ClusterDomain, problems[0]))
+		return fault(fmt.Sprintf("clusterDomain %q is not a domain name: %s.", kubelet.ClusterDomain, problems[0]))
 	}
 	settings, err := kubeletSettings(content)
 	if err != nil {
-		return fault(err.Error() + ". Look at the KubeletConfig objects for workers.")
+		return fault(err.Error() + ". Check the KubeletConfig objects for workers.")
 	}
 	facts.Kubelet = nodespec.WorkerKubelet{
 		ClusterDNS: kubelet.ClusterDNS, ClusterDomain: kubelet.ClusterDomain, Settings: settings,

@@ -16,7 +16,7 @@ import (
 func kubeletSettings(configuration []byte) (string, error) {
 	var all map[string]json.RawMessage
 	if err := yaml.Unmarshal(configuration, &all); err != nil {
-		return "", fmt.Errorf("it is not YAML of a KubeletConfiguration: %w", err)
+		return "", fmt.Errorf("it is not a KubeletConfiguration in YAML: %w", err)
 	}
 	followed := map[string]json.RawMessage{}
 	for field, value := range all {
@@ -44,7 +44,7 @@ func kubeletSettings(configuration []byte) (string, error) {
 	}
 	// What is of the wrong type would keep every kubelet from starting.
 	if err := json.Unmarshal(encoded, &kubeletconfigv1beta1.KubeletConfiguration{}); err != nil {
-		return "", fmt.Errorf("it is no KubeletConfiguration: %w", err)
+		return "", fmt.Errorf("it is not a KubeletConfiguration: %w", err)
 	}
 	return string(encoded), nil
 }
@@ -53,7 +53,7 @@ func kubeletSettings(configuration []byte) (string, error) {
 func knownGates(value json.RawMessage) (json.RawMessage, error) {
 	var gates map[string]bool
 	if err := json.Unmarshal(value, &gates); err != nil {
-		return nil, errors.New("featureGates does not give true or false for each gate")
+		return nil, errors.New("featureGates does not map each gate to true or false")
 	}
 	for gate := range gates {
 		if !nodespec.FollowsKubeletFeatureGate(gate) {

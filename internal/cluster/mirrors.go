@@ -70,33 +70,33 @@ func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string,
 	var ok bool
 	switch rule.source, ok = parseScope(source); {
 	case !ok:
-		n.add(rule.about, rule.field+".source", fmt.Sprintf("%q is no registry or part of one, host[:port][/path]. Windows nodes do not follow the entry.", excerpt(source)))
+		n.add(rule.about, rule.field+".source", fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes ignore the entry.", excerpt(source)))
 		return rules
 	case rule.source.wildcard:
-		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot be told of mirrors for all of %s, but for each registry by its name only. "+
-			"Make an entry for each registry that their images come from.", source))
+		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot use mirrors for all registries of %s, only for a registry with a name. "+
+			"Create an entry for each registry that the images come from.", source))
 		return rules
 	case !nodespec.IsRegistryHost(rule.source.host):
-		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot be told of mirrors for %s: no folder on Windows can be named after it.", excerpt(source)))
+		n.add(rule.about, rule.field+".source", fmt.Sprintf("Windows nodes cannot use mirrors for %s: it cannot be the name of a folder on Windows.", excerpt(source)))
 		return rules
 	}
 	for i, text := range mirrors {
 		field := fmt.Sprintf("%s.mirrors[%d]", rule.field, i)
 		mirror, ok := parseScope(string(text))
 		if !ok || mirror.wildcard {
-			n.add(rule.about, field, fmt.Sprintf("%q is no registry or part of one, host[:port][/path]. Windows nodes do not ask it.", excerpt(string(text))))
+			n.add(rule.about, field, fmt.Sprintf("%q is not a registry or a part of one in the form host[:port][/path]. Windows nodes do not use it.", excerpt(string(text))))
 			continue
 		}
 		_, _, prefix, ok := nodespec.ExpressMirror(rule.source.String(), mirror.String())
 		if !ok {
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes do not ask this mirror: containerd can be told of a mirror for %s only when its path ends in /%s.",
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes do not use this mirror: containerd can use a mirror for %s only if its path ends in /%s.",
 				rule.source, rule.source.path))
 			continue
 		}
 		if rule.tags && !rule.source.wholeHost() {
 			// A digest says what the image is. A tag does not: who may push to the mirror decides.
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask this mirror for the tags of all images of %s, not only for those of %s: containerd knows mirrors of "+
-				"whole registries only. Take care who may push other images to %s.", rule.source.host, rule.source, scope{host: mirror.host, path: prefix}))
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask this mirror for the tags of all images of %s, not only of %s: containerd supports mirrors for "+
+				"whole registries only. Restrict who may push other images to %s.", rule.source.host, rule.source, scope{host: mirror.host, path: prefix}))
 		}
 		rule.mirrors = append(rule.mirrors, ruleMirror{scope: mirror, field: field, prefix: prefix})
 	}

@@ -25,15 +25,15 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	if status.HTTPProxy == "" && status.HTTPSProxy == "" {
 		return nil // noProxy alone means nothing
 	}
-	const remedy = " Correct the spec; the cluster network operator takes it over. Until then nodes keep the proxy that they have."
+	const remedy = " Correct the spec; the cluster network operator copies it to the status. Until then, nodes keep their present proxy."
 	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy}, {"status.httpsProxy", status.HTTPSProxy}} {
 		if u.value != "" && !isProxyURL(u.value) {
-			return about.error(u.field, "it is no URL in the form http://<user>:<password>@<host>:<port>, in which quotes, spaces and the like are written as %xx."+remedy)
+			return about.error(u.field, "it is not a URL in the form http://<user>:<password>@<host>:<port>, with quotes, spaces and similar characters written as %xx."+remedy)
 		}
 	}
 	exceptions, ok := proxyExceptions(status.NoProxy)
 	if !ok {
-		return about.error("status.noProxy", "it is no list of host names, domains, addresses and networks, separated by commas."+remedy)
+		return about.error("status.noProxy", "it is not a list of host names, domains, addresses and networks, separated by commas."+remedy)
 	}
 	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy), NoProxy: exceptions}
 	// What no NodeSpec can be made with is a fault of this object, and not one of each host.

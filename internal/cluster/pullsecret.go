@@ -39,10 +39,10 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 		return err
 	}
 	const field = "key " + corev1.DockerConfigJsonKey
-	const remedy = " Nodes keep the credentials that they have until it is."
+	const remedy = " Until it is corrected, nodes keep their present credentials."
 	content, found := secret.Data[corev1.DockerConfigJsonKey]
 	if !found {
-		return about.error(field, "the key is not there: nothing tells the credentials for registries."+remedy)
+		return about.error(field, "the key is not there: the credentials for registries are not known."+remedy)
 	}
 	// The decoder's errors are not passed on: they may quote the content.
 	var config struct {
@@ -55,7 +55,7 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	for i, key := range slices.Sorted(maps.Keys(config.Auths)) {
 		registry, ok := registryOfKey(key)
 		if !ok {
-			n.add(about, field, fmt.Sprintf("entry %d of auths, in the order of their names, is not named after a registry. Windows nodes do not use it.", i+1))
+			n.add(about, field, fmt.Sprintf("entry %d of auths, in the order of their names, is not the name of a registry. Windows nodes do not use it.", i+1))
 			continue
 		}
 		if registry == notRegistry {
@@ -98,7 +98,7 @@ func registryOfKey(key string) (string, bool) {
 func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	var entry authEntry
 	if json.Unmarshal(raw, &entry) != nil {
-		return "", "it is no JSON object of texts."
+		return "", "it is not a JSON object of strings."
 	}
 	if entry.Auth != "" {
 		decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(entry.Auth), "="))
@@ -116,13 +116,13 @@ func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	switch {
 	case entry.Username != "" && entry.Password != "":
 		if strings.Contains(entry.Username, ":") {
-			return "", "its user's name has a colon, which no registry can tell from the one before the password."
+			return "", "its user name contains a colon, which registries cannot distinguish from the colon before the password."
 		}
 		return nodespec.Secret(base64.StdEncoding.EncodeToString([]byte(entry.Username + ":" + entry.Password))), ""
 	case token:
-		return "", "it holds a token and no password: kubelet and containerd can be given users and passwords only."
+		return "", "it contains a token and no password: the kubelet and containerd support only user names with passwords."
 	case entry.Username != "" || entry.Password != "":
-		return "", "it holds a user without a password, or a password without a user."
+		return "", "it contains a user without a password, or a password without a user."
 	}
 	return "", ""
 }
@@ -161,8 +161,8 @@ func (n *notices) partsLeftOut(settings registrySettings, host string) {
 		place, ok := parseScope(credential.Registry)
 		if ok && place.path != "" && (place.host == host || place.host == aliasOf(host)) {
 			n.add(settings.pullSecret, "key "+corev1.DockerConfigJsonKey+`, auths["`+excerpt(credential.Registry)+`"]`,
-				fmt.Sprintf("Windows nodes do not use it, because %s has mirrors, to which it would be given too. Pods that need it can name it in imagePullSecrets, "+
-					"if the mirrors may have it; or have an entry for all of %s.", host, host))
+				fmt.Sprintf("Windows nodes do not use it, because %s has mirrors, which would receive it too. Pods that need it can name it in imagePullSecrets, "+
+					"if the mirrors may receive it. Alternatively, add an entry for all of %s.", host, host))
 		}
 	}
 }

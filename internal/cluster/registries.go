@@ -59,7 +59,7 @@ func (n *notices) readImageSettings(ctx context.Context, reader client.Reader, s
 	settings.onlyAllowed = len(sources.AllowedRegistries) > 0
 	if len(sources.ContainerRuntimeSearchRegistries) > 0 {
 		n.add(about, "spec.registrySources.containerRuntimeSearchRegistries",
-			"Windows nodes search no registries: there, an image's name without a registry is one of docker.io. Name the registry.")
+			"Windows nodes do not search registries: there, an image name without a registry refers to docker.io. Name the registry.")
 	}
 	return nil
 }
@@ -74,10 +74,10 @@ const (
 // scopes reads a list, and tells which of its entries Windows nodes follow in part only: containerd can be told of whole hosts.
 func (n *notices) scopes(about subject, field string, entries []string) []scope {
 	partly := map[string][2]string{ // for a part of a host, and for a wildcard
-		insecureField: {"their certificates are checked when they are asked for this part, unless it is a mirror",
-			"the certificates of those are checked that no other setting of the cluster names"},
-		blockedField: {"its images are pulled", "images of those are pulled that no other setting of the cluster names"},
-		allowedField: {"all images of the host may be pulled", "no images of those are pulled that no other setting of the cluster names"},
+		insecureField: {"nodes verify their certificates when they pull from this part, unless it is a mirror",
+			"nodes verify the certificates of registries that no other setting of the cluster names"},
+		blockedField: {"nodes pull its images", "nodes pull images of registries that no other setting of the cluster names"},
+		allowedField: {"nodes may pull all images of the host", "nodes pull no images of registries that no other setting of the cluster names"},
 	}[field]
 	var result []scope
 	for i, entry := range entries {
@@ -85,12 +85,12 @@ func (n *notices) scopes(about subject, field string, entries []string) []scope 
 		s, ok := parseScope(entry)
 		switch {
 		case !ok, !s.wildcard && !nodespec.IsRegistryHost(s.host):
-			n.add(about, at, fmt.Sprintf("%q is no registry that Windows nodes can be told of. They do not follow it.", excerpt(entry)))
+			n.add(about, at, fmt.Sprintf("%q is not a registry that Windows nodes support. They ignore it.", excerpt(entry)))
 			continue
 		case s.wildcard:
-			n.add(about, at, fmt.Sprintf("Windows nodes cannot be told of all registries of %s: %s. Name the registries.", s, partly[1]))
+			n.add(about, at, fmt.Sprintf("Windows nodes cannot apply the setting to all registries of %s: %s. Name each registry.", s, partly[1]))
 		case !s.wholeHost():
-			n.add(about, at, fmt.Sprintf("Windows nodes cannot be told of a part of registry %s: %s. Name the whole registry.", s.host, partly[0]))
+			n.add(about, at, fmt.Sprintf("Windows nodes cannot apply the setting to a part of registry %s: %s. Name the whole registry.", s.host, partly[0]))
 		}
 		result = append(result, s)
 	}
@@ -166,7 +166,7 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 	var result []nodespec.Mirror
 	for _, from := range mirrorsOf(rules) {
 		if anyContains(settings.blocked, from.scope) {
-			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not ask this mirror: Image cluster, %s, blocks it.", blockedField))
+			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes do not use this mirror: Image cluster, %s, blocks it.", blockedField))
 			continue
 		}
 		mirror := nodespec.Mirror{
@@ -180,8 +180,8 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 		}
 		result[i].Tags = result[i].Tags || mirror.Tags
 		if result[i].Authorization != mirror.Authorization || result[i].Insecure != mirror.Insecure {
-			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes reach all images of this mirror below %s in one way, with the credentials and the "+
-				"security of another entry for it.", scope{host: mirror.Host, path: mirror.Path}))
+			n.add(from.rule.about, from.field, fmt.Sprintf("Windows nodes pull all images of this mirror below %s with the same settings: the credentials and the "+
+				"security settings of another entry for it.", scope{host: mirror.Host, path: mirror.Path}))
 		}
 	}
 	return result
@@ -203,11 +203,11 @@ func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 		switch {
 		case !rule.never:
 		case !all:
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask %s when its mirrors do not have an image: they can be told never to do so for the whole "+
-				"registry only, and another entry for %s allows it.", rule.source, host))
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes ask %s when its mirrors do not have an image: this can be forbidden only for the whole "+
+				"registry, and another entry for %s allows it.", rule.source, host))
 		case !whole:
-			n.add(rule.about, field, fmt.Sprintf("Windows nodes never ask %s for any image: they cannot be told so of a part of a registry. "+
-				"Images outside of %s are got from mirrors or not at all.", host, rule.source))
+			n.add(rule.about, field, fmt.Sprintf("Windows nodes never ask %s for any image: this cannot be limited to a part of a registry. "+
+				"Nodes pull images outside of %s from mirrors or not at all.", host, rule.source))
 			return true
 		}
 	}

@@ -19,8 +19,8 @@ func TestNodesFollowTheImageConfiguration(t *testing.T) {
 		"allowed registries":                      {configv1.RegistrySources{AllowedRegistries: []string{"b.example.com", "quay.io"}}, []string{"b.example.com allowed", "quay.io allowed"}, nil},
 		"one that is both, as both":               {configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}, BlockedRegistries: []string{"quay.io"}}, []string{"quay.io blocked allowed"}, nil},
 		"all allowed where a part of one is":      {configv1.RegistrySources{AllowedRegistries: []string{"quay.io/a"}}, []string{"quay.io allowed"}, []string{"Image cluster|spec.registrySources.allowedRegistries[0]|part"}},
-		"none blocked where a part of one is":     {configv1.RegistrySources{BlockedRegistries: []string{"quay.io/a"}}, nil, []string{"spec.registrySources.blockedRegistries[0]|pulled"}},
-		"none insecure where a part of one is":    {configv1.RegistrySources{InsecureRegistries: []string{"quay.io/a"}}, nil, []string{"spec.registrySources.insecureRegistries[0]|checked"}},
+		"none blocked where a part of one is":     {configv1.RegistrySources{BlockedRegistries: []string{"quay.io/a"}}, nil, []string{"spec.registrySources.blockedRegistries[0]|pull its images"}},
+		"none insecure where a part of one is":    {configv1.RegistrySources{InsecureRegistries: []string{"quay.io/a"}}, nil, []string{"spec.registrySources.insecureRegistries[0]|verify their certificates"}},
 		"no wildcard of which nothing is known":   {configv1.RegistrySources{BlockedRegistries: []string{"*.example.com"}}, nil, []string{"blockedRegistries[0]|*.example.com"}},
 		"a wildcard for those that are known":     {configv1.RegistrySources{BlockedRegistries: []string{"*.example.com"}, InsecureRegistries: []string{"a.example.com:5000", "example.com"}}, []string{"a.example.com:5000 blocked insecure", "example.com insecure"}, []string{"blockedRegistries[0]"}},
 		"nothing that is no registry":             {configv1.RegistrySources{InsecureRegistries: []string{"", "http://x", "aux", "a..b", "x:70000"}}, nil, []string{"insecureRegistries[0]", "insecureRegistries[1]", "insecureRegistries[2]", "insecureRegistries[3]", "insecureRegistries[4]"}},
@@ -61,7 +61,7 @@ func TestAMirrorForTwoPartsOfARegistryIsReachedInOneWay(t *testing.T) {
 	if mirrors := facts.Registries.Hosts[0].Mirrors; len(mirrors) != 1 || mirrors[0].Authorization != "dTpw" {
 		t.Errorf("got %+v", mirrors)
 	}
-	expectNotices(t, told, "ImageDigestMirrorSet a|spec.imageDigestMirrors[1].mirrors[0]|one way")
+	expectNotices(t, told, "ImageDigestMirrorSet a|spec.imageDigestMirrors[1].mirrors[0]|same settings")
 }
 
 func TestScopes(t *testing.T) {

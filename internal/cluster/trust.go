@@ -30,10 +30,10 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 	trusted, problem := authorities(config.Spec.AdditionalTrustBundle)
 	if problem != "" {
 		return about.error(field, problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
-			"Until they are mended nodes trust what they trust now.")
+			"Until they are corrected, nodes keep the authorities that they trust now.")
 	}
 	for _, number := range trusted.unread {
-		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read, and Windows nodes do not trust it. "+
+		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+
 			"It comes from ConfigMap openshift-config/user-ca-bundle or the trustedCA of Proxy cluster.", number))
 	}
 	facts.TrustedCAs = trusted.certificates
@@ -54,7 +54,7 @@ func authorities(content []byte) (result bundle, problem string) {
 	announced := bytes.Count(content, []byte("-----BEGIN CERTIFICATE-----"))
 	if announced == 0 {
 		if len(bytes.TrimSpace(content)) > 0 {
-			return bundle{}, "it holds no certificate in PEM."
+			return bundle{}, "it contains no certificate in PEM."
 		}
 		return bundle{}, ""
 	}
@@ -78,7 +78,7 @@ func authorities(content []byte) (result bundle, problem string) {
 		result.certificates = append(result.certificates, string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
 	}
 	if number != announced {
-		return bundle{}, fmt.Sprintf("it begins %d certificates, of which %d are whole.", announced, number)
+		return bundle{}, fmt.Sprintf("it contains the beginning of %d certificates, but only %d are complete.", announced, number)
 	}
 	slices.Sort(result.certificates)
 	result.certificates = slices.Compact(result.certificates)
@@ -109,7 +109,7 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 			at := fmt.Sprintf("spec.%s[%d]", field, i)
 			host := registryOfFile(b.File)
 			if !nodespec.IsRegistryHost(host) {
-				n.add(about, at+".file", fmt.Sprintf("%q names no registry that can be configured on Windows nodes; its authority is not used there.", excerpt(b.File)))
+				n.add(about, at+".file", fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", excerpt(b.File)))
 				continue
 			}
 			trusted, problem := authorities(b.Data)
@@ -117,8 +117,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 				problem = fmt.Sprintf("its certificate %d cannot be read.", trusted.unread[0])
 			}
 			if problem != "" {
-				n.add(about, at+".data", problem+" Windows nodes verify "+host+" without what is wrong. "+
-					"Look at the ConfigMap that spec.additionalTrustedCA of Image cluster names.")
+				n.add(about, at+".data", problem+" Windows nodes verify "+host+" without the faulty certificates. "+
+					"Check the ConfigMap that spec.additionalTrustedCA of Image cluster names.")
 			}
 			byHost[host] = append(byHost[host], trusted.certificates...)
 		}

@@ -13,7 +13,7 @@ import (
 func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "ClusterVersion version"
 	version := &configv1.ClusterVersion{}
-	if err := get(ctx, reader, "version", version, id, "The installer makes it; this is no OpenShift cluster without it."); err != nil {
+	if err := get(ctx, reader, "version", version, id, "The installer creates it; a cluster without it is not an OpenShift cluster."); err != nil {
 		return err
 	}
 	facts.Version = version.Status.Desired.Version

@@ -15,7 +15,7 @@ import (
 
 // words are the functions that may look at a reason because they choose words by it, and do nothing else.
 var words = []string{
-	"instance/cloudname.go cloudNameObstacle", "instance/phase_eligible.go checkEligibility", "instance/phase_unmanaged.go unmanaged",
+	"instance/naming/cloud.go cloudNameObstacle", "instance/phase_eligible.go run", "instance/phase_unmanaged.go unmanagedObstacle",
 	"source/machine/events.go leftAlone",
 	// The reason is a field of the spec here, which the source writes.
 	"instance/phase_unmanaged.go undrain",
@@ -98,7 +98,7 @@ func output(expression ast.Expr) string {
 		return selected.Sel.Name
 	case selected.Sel.Name == "Summary":
 		return "a summary"
-	case of == "o" && selected.Sel.Name == "phase", (of == "phase" || of == "p") && selected.Sel.Name == "name":
+	case of == "o" && selected.Sel.Name == "Phase", (of == "phase" || of == "p") && selected.Sel.Name == "name":
 		return "the name of a phase"
 	}
 	return ""

@@ -11,13 +11,13 @@ func ParseDestination(destination string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(destination)
 	switch {
 	case err != nil:
-		return netip.Prefix{}, fmt.Errorf("%.80q is no destination of a route: %w", destination, err)
+		return netip.Prefix{}, fmt.Errorf("%.80q is not a destination of a route: %w", destination, err)
 	case !prefix.Addr().Is4():
-		return netip.Prefix{}, fmt.Errorf("%s is no destination of a route: it must be an IPv4 network", destination)
+		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: it must be an IPv4 network", destination)
 	case prefix != prefix.Masked():
-		return netip.Prefix{}, fmt.Errorf("%s is no destination of a route: the network is %s", destination, prefix.Masked())
+		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: the network is %s", destination, prefix.Masked())
 	case prefix.Bits() == 0:
-		return netip.Prefix{}, fmt.Errorf("the default route is not to be changed")
+		return netip.Prefix{}, fmt.Errorf("the default route must not be changed")
 	}
 	return prefix, nil
 }

@@ -24,7 +24,7 @@ func awsProviderSpec(o Options) (any, error) {
 		return nil, err
 	}
 	if workerZone := worker.Placement.AvailabilityZone; workerZone != "" && workerZone != zone {
-		return nil, fmt.Errorf("the worker MachineSet is in zone %s and its subnet is not that of zone %s: take one that is there", workerZone, zone)
+		return nil, fmt.Errorf("the worker MachineSet is in zone %s, and its subnet cannot be used in zone %s: use a worker MachineSet of that zone", workerZone, zone)
 	}
 	image, err := amazonImage(o, worker.Placement.Region)
 	if err != nil {

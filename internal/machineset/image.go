@@ -56,10 +56,10 @@ func AMINamePattern(version string) string {
 
 func amazonImage(o Options, region string) (string, error) {
 	if o.Image == "" {
-		return "", fmt.Errorf("on AWS the image must be named with --image ami-…; these are there:\n  %s", AMICommand(region, o.Version))
+		return "", fmt.Errorf("on AWS, name the image with --image ami-…; this lists them:\n  %s", AMICommand(region, o.Version))
 	}
 	if !amiPattern.MatchString(o.Image) {
-		return "", fmt.Errorf("%q is no AMI: on AWS the image is named like ami-0123456789abcdef0; these are there:\n  %s",
+		return "", fmt.Errorf("%q is not an AMI: on AWS, an image has a name like ami-0123456789abcdef0; this lists them:\n  %s",
 			o.Image, AMICommand(region, o.Version))
 	}
 	return o.Image, nil
@@ -84,8 +84,8 @@ func azureImage(o Options) (machinev1beta1.Image, error) {
 	}
 	parts := strings.Split(o.Image, ":")
 	if len(parts) != 4 || slices.Contains(parts, "") {
-		return machinev1beta1.Image{}, fmt.Errorf("%q names no image on Azure: it is publisher:offer:sku:version, or a resource ID that begins with /. "+
-			"Those of Microsoft: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
+		return machinev1beta1.Image{}, fmt.Errorf("%q does not name an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
+			"List those of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
 	}
 	return machinev1beta1.Image{Publisher: parts[0], Offer: parts[1], SKU: parts[2], Version: parts[3]}, nil
 }
@@ -95,15 +95,15 @@ func googleImage(o Options) (string, error) {
 		return "projects/windows-cloud/global/images/family/windows-" + o.Version + "-core", nil
 	}
 	if !strings.Contains(o.Image, "projects/") || !strings.Contains(o.Image, "/images/") {
-		return "", fmt.Errorf("%q names no image on GCP: the full path is needed, such as projects/windows-cloud/global/images/family/windows-2022-core. "+
-			"Those of Google: gcloud compute images list --project windows-cloud --no-standard-images", o.Image)
+		return "", fmt.Errorf("%q does not name an image on GCP: use the full path, such as projects/windows-cloud/global/images/family/windows-2022-core. "+
+			"List those of Google with: gcloud compute images list --project windows-cloud --no-standard-images", o.Image)
 	}
 	return o.Image, nil
 }
 
 func vsphereTemplate(o Options) (string, error) {
 	if o.Image == "" {
-		return "", fmt.Errorf("on vSphere the template must be named with --template: the full path of one that was made as docs/vsphere.md says")
+		return "", fmt.Errorf("on vSphere, name the template with --template: the full path of a template made as described in docs/vsphere.md")
 	}
 	return o.Image, nil
 }

@@ -58,7 +58,7 @@ var platforms = map[configv1.PlatformType]func(Options) (any, error){
 // Generate makes the MachineSet. An error says which value is missing or wrong, and where it comes from.
 func Generate(o Options) (*machinev1beta1.MachineSet, error) {
 	if o.Replicas < 0 {
-		return nil, fmt.Errorf("%d replicas were asked for: the least is 0", o.Replicas)
+		return nil, fmt.Errorf("the number of replicas is %d: it must be at least 0", o.Replicas)
 	}
 	if err := Supported(o.Platform, o.Version); err != nil {
 		return nil, err
@@ -110,5 +110,5 @@ func unsupportedPlatform(platform configv1.PlatformType) error {
 	if !rulesOf(platform).Machines {
 		instead = "Windows Machines are not supported there: list hosts in the ConfigMap windows-instances instead"
 	}
-	return fmt.Errorf("no MachineSet can be made for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform, instead)
+	return fmt.Errorf("cannot make a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform, instead)
 }

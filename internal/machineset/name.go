@@ -28,8 +28,8 @@ func Name(o Options) (string, error) {
 		return "", fmt.Errorf("%q cannot be the name of the MachineSet: %s", name, strings.Join(problems, "; "))
 	}
 	if limit := limitOfName(o.Platform); len(name) > limit {
-		return "", fmt.Errorf("the name %q of the MachineSet has %d characters, on %s it can have %d: "+
-			"its Machines are named after it with six more, and that is their host name. Give a shorter one with --name",
+		return "", fmt.Errorf("the name %q of the MachineSet has %d characters; on %s it can have at most %d: "+
+			"the names of its Machines, which are also their host names, have six more. Set a shorter name with --name",
 			name, len(name), o.Platform, limit)
 	}
 	return name, nil
@@ -69,7 +69,7 @@ func zoneOf(o Options) (string, error) {
 		return "", err
 	}
 	if zone == "" {
-		return "", fmt.Errorf("the zone is not known: the worker MachineSet names none. Give one with --zone")
+		return "", fmt.Errorf("the zone is not known: the worker MachineSet names none. Set it with --zone")
 	}
 	return zone, nil
 }

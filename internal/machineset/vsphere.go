@@ -11,7 +11,7 @@ import (
 // vsphereProviderSpec is R-188.
 func vsphereProviderSpec(o Options) (any, error) {
 	if o.Zone != "" {
-		return nil, fmt.Errorf("zone %q was asked for, and vSphere has none: take a worker MachineSet of the failure domain, with --from", o.Zone)
+		return nil, fmt.Errorf("vSphere has no zones, but --zone is %q: select a worker MachineSet of the failure domain with --from", o.Zone)
 	}
 	worker := machinev1beta1.VSphereMachineProviderSpec{}
 	if err := decodeWorker(o.Worker, &worker); err != nil {

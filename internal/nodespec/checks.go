@@ -16,34 +16,34 @@ const podConnectTimeout = 5 * time.Second
 func checks(in Inputs) []Check {
 	list := []Check{
 		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: containerdEndpoint, Timeout: 30 * time.Second,
-			Hint: `Look into C:\var\log\containerd\containerd.log on the host.`},
+			Hint: `See C:\var\log\containerd\containerd.log on the host.`},
 		{Name: "KubeletHealthy", Kind: CheckHTTP, Target: "http://127.0.0.1:10248/healthz", Timeout: time.Minute,
-			Hint: `Look into C:\var\log\kubelet\kubelet.log on the host.`},
+			Hint: `See C:\var\log\kubelet\kubelet.log on the host.`},
 		{Name: "HNSNetworkReady", Kind: CheckHNSNetwork, Target: hnsNetwork, Timeout: time.Minute,
-			Hint: `Look into C:\var\log\hybrid-overlay-node\hybrid-overlay-node.log on the host, and whether the Node has the annotation k8s.ovn.org/hybrid-overlay-node-subnet.`},
+			Hint: `See C:\var\log\hybrid-overlay-node\hybrid-overlay-node.log on the host, and check that the Node has the annotation k8s.ovn.org/hybrid-overlay-node-subnet.`},
 		{Name: "CNIConfigured", Kind: CheckFile, Target: cniConfigFile,
-			Hint: "The file is written when the pods' network is there; something else may have changed it since."},
+			Hint: "The file is written once the pod network exists; something else may have changed it since."},
 		{Name: "EndpointCanBeMade", Kind: CheckEndpoint, Target: hnsNetwork,
-			Hint: "The Host Networking Service gives no endpoint on the pods' network: see its events, and whether the pod subnet is used up."},
+			Hint: "The Host Networking Service cannot create an endpoint on the pod network: see its events, and check whether the pod subnet is used up."},
 		{Name: "KubeProxyHealthy", Kind: CheckHTTP, Target: "http://127.0.0.1:10256/healthz", Timeout: time.Minute,
-			Hint: `Look into C:\var\log\kube-proxy\kube-proxy.log on the host.`},
+			Hint: `See C:\var\log\kube-proxy\kube-proxy.log on the host.`},
 		{Name: "AgentRuns", Kind: CheckService, Target: ServiceAgent,
-			Hint: `Look into C:\var\log\windows-instance-config-daemon\wicd.log on the host.`},
+			Hint: `See C:\var\log\windows-instance-config-daemon\wicd.log on the host.`},
 		{Name: "AntivirusExclusions", Kind: CheckExclusions, Advisory: true,
-			Hint: "Containers start slowly while Microsoft Defender Antivirus scans their files; a group policy may forbid the exclusions."},
+			Hint: "Containers start slowly if Microsoft Defender Antivirus scans their files; a group policy may forbid the exclusions."},
 		{Name: "ExporterServes", Kind: CheckHTTP, Target: exporterURL(in), Advisory: true,
-			Hint: `The console has no graphs of the node without it: look into C:\var\log\windows_exporter\windows_exporter.log on the host.`},
+			Hint: `Without it, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
 	}
 	if address := firstAddress(ipv4Networks(in.Cluster.ServiceCIDRs)); address != "" {
 		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "443"), Advisory: true,
 			Timeout: podConnectTimeout,
-			Hint:    "Pods on the node may not reach Services: see whether a firewall between the nodes lets the VXLAN port of the hybrid overlay pass."})
+			Hint:    "Pods on the node may be unable to reach Services: check that firewalls between the nodes allow the VXLAN port of the hybrid overlay."})
 	}
 	for _, address := range in.Cluster.Kubelet.ClusterDNS {
 		if isIPv4(address) {
 			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"), Advisory: true,
 				Timeout: podConnectTimeout,
-				Hint:    "Pods on the node may not resolve names: see whether the cluster's DNS runs and whether PodReachesServices passes."})
+				Hint:    "Pods on the node may be unable to resolve names: check that the cluster's DNS runs and that PodReachesServices passes."})
 		}
 	}
 	return list

@@ -54,7 +54,7 @@ type MissingProgramsError struct {
 }
 
 func (e *MissingProgramsError) Error() string {
-	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no node can be made without"
+	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no host can become a node without it"
 }
 
 // Make is the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or malformed, and with a

@@ -44,12 +44,12 @@ func (in Inputs) validate() error {
 		f.add(CheckPauseImage(in.PauseImage))
 	}
 	_, sized := parseSize(in.LogSettings.FileSize)
-	f.need(sized || in.LogSettings.FileSize == "", "the size of log files %q is none", in.LogSettings.FileSize)
+	f.need(sized || in.LogSettings.FileSize == "", "the size of log files %q is not a size", in.LogSettings.FileSize)
 	in.Cluster.validate(&f)
-	f.need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is no digest", in.Agent.SHA256)
+	f.need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is not a digest", in.Agent.SHA256)
 	for _, component := range in.Payload {
 		for _, file := range component.Files {
-			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is no digest", file.Name, component.Name, file.SHA256)
+			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name, component.Name, file.SHA256)
 		}
 	}
 	if len(f) > 0 {
@@ -60,20 +60,20 @@ func (in Inputs) validate() error {
 
 func (c Cluster) validate(f *faults) {
 	f.need(strings.HasPrefix(c.APIServerInternalURL, "https://") && isWord(c.APIServerInternalURL),
-		"the API server's internal address %q is not https, or no URL", c.APIServerInternalURL)
+		"the API server's internal address %q is not an https URL", c.APIServerInternalURL)
 	f.need(c.APIServerCA != "", "the API server's certificate authority is not known")
 	f.need(c.KubeletClientCA != "", "the certificate authority of the kubelet's clients is not known")
 	f.need(len(ipv4Networks(c.ServiceCIDRs)) > 0, "the cluster has no IPv4 service network")
 	for _, network := range slices.Concat(c.ServiceCIDRs, c.Network.HybridClusterNetworks) {
 		_, err := netip.ParsePrefix(network)
-		f.need(err == nil, "the cluster's network %q is none", network)
+		f.need(err == nil, "the cluster's network %q is not a network", network)
 	}
 	if port := c.Network.VXLANPort; port != nil {
-		f.need(*port > 0 && *port < 1<<16, "the hybrid overlay's VXLAN port %d is no port", *port)
+		f.need(*port > 0 && *port < 1<<16, "the hybrid overlay's VXLAN port %d is not a port number", *port)
 	}
 	f.need(len(c.Kubelet.ClusterDNS) > 0 && c.Kubelet.ClusterDomain != "", "the cluster's DNS is not known")
-	f.need(isWord(c.Kubelet.ClusterDomain), "the cluster's domain %q is no name", c.Kubelet.ClusterDomain)
-	f.need(isWord(c.Kubelet.CloudProvider), "the kubelets' cloud provider %q is no name", c.Kubelet.CloudProvider)
+	f.need(isWord(c.Kubelet.ClusterDomain), "the cluster's domain %q is not a domain name", c.Kubelet.ClusterDomain)
+	f.need(isWord(c.Kubelet.CloudProvider), "the kubelets' cloud provider %q is not a valid name", c.Kubelet.CloudProvider)
 	_, err := kubeletSettings(c.Kubelet.Settings)
 	f.add(err)
 	f.add(c.Proxy.Validate())

@@ -113,15 +113,15 @@ func kubeletSettings(settings string) (object, error) {
 	// Numbers are written again as they were read.
 	decoder.UseNumber()
 	if err := decoder.Decode(&followed); err != nil {
-		return nil, fmt.Errorf("the workers' kubelet settings are no JSON object: %w", err)
+		return nil, fmt.Errorf("the workers' kubelet settings are not a JSON object: %w", err)
 	}
 	if followed == nil || !json.Valid([]byte(settings)) {
-		return nil, errors.New("the workers' kubelet settings are no JSON object: they are null, or more than one")
+		return nil, errors.New("the workers' kubelet settings are not a JSON object: they are null, or more than one object")
 	}
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(followed)) {
 		if !FollowsKubeletField(name) {
-			faults = append(faults, fmt.Errorf("the workers' kubelet setting %s is none that Windows nodes follow", name))
+			faults = append(faults, fmt.Errorf("Windows nodes do not follow the workers' kubelet setting %s", name))
 			continue
 		}
 		keep := FollowsKubeletFeatureGate
@@ -134,7 +134,7 @@ func kubeletSettings(settings string) (object, error) {
 		}
 		entries, ok := followed[name].(object)
 		if !ok {
-			faults = append(faults, fmt.Errorf("the workers' kubelet setting %s is no object", name))
+			faults = append(faults, fmt.Errorf("the workers' kubelet setting %s is not an object", name))
 			continue
 		}
 		maps.DeleteFunc(entries, func(entry string, _ any) bool { return !keep(entry) })

@@ -102,10 +102,10 @@ func TestKubeletSettings(t *testing.T) {
 		"a field that Windows nodes do not follow": {`{"cgroupDriver":"systemd"}`, "cgroupDriver"},
 		"a field that the operator itself sets":    {`{"registerWithTaints":[]}`, "registerWithTaints"},
 		"a field in other letters":                 {`{"MaxPods":1}`, "MaxPods"},
-		"a list":                                   {`[1]`, "no JSON object"},
-		"null":                                     {`null`, "no JSON object"},
-		"an object and more":                       {`{} {}`, "no JSON object"},
-		"gates that are no object":                 {`{"featureGates":"all"}`, "featureGates is no object"},
+		"a list":                                   {`[1]`, "not a JSON object"},
+		"null":                                     {`null`, "not a JSON object"},
+		"an object and more":                       {`{} {}`, "not a JSON object"},
+		"gates that are no object":                 {`{"featureGates":"all"}`, "featureGates is not an object"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			in.Cluster.Kubelet.Settings = test.settings

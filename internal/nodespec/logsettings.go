@@ -58,7 +58,7 @@ func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 	size, age = cmp.Or(size, defaultLogSize), cmp.Or(age, defaultLogAge)
 	bytes, ok := parseSize(size)
 	if !ok {
-		return settings, fmt.Errorf("SERVICES_LOG_FILE_SIZE is %q: it must be a number of bytes, with one of k, M, G, T, Ki, Mi, Gi, Ti behind it if need be, such as 100Mi", size)
+		return settings, fmt.Errorf("SERVICES_LOG_FILE_SIZE is %q: it must be a number of bytes, optionally followed by one of k, M, G, T, Ki, Mi, Gi, Ti, such as 100Mi", size)
 	}
 	if bytes > 0 {
 		settings.FileSize = size

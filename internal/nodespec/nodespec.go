@@ -226,7 +226,7 @@ func Decode(data []byte) (NodeSpec, error) {
 		return NodeSpec{}, fmt.Errorf("decode NodeSpec: %w", err)
 	}
 	if s.Schema != SchemaVersion {
-		return NodeSpec{}, fmt.Errorf("the NodeSpec has schema version %d, this agent understands %d: operator and agent are of different releases", s.Schema, SchemaVersion)
+		return NodeSpec{}, fmt.Errorf("the NodeSpec has schema version %d, but this agent supports %d: operator and agent are of different releases", s.Schema, SchemaVersion)
 	}
 	return s, nil
 }

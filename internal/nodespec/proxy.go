@@ -60,7 +60,7 @@ func (p Proxy) Validate() error {
 	}
 	for entry := range strings.SplitSeq(p.NoProxy, ",") {
 		if entry = strings.TrimSpace(entry); !isWord(entry) {
-			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is no name, address or network", entry))
+			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is not a name, address or network", entry))
 		}
 	}
 	return errors.Join(faults...)
@@ -71,12 +71,12 @@ func validProxyURL(text string) error {
 		return nil
 	}
 	if !isWord(text) {
-		return errors.New("holds a space, a quote or a control character, which a URL has in escaped form only")
+		return errors.New("contains a space, a quote or a control character, which must be escaped in a URL")
 	}
 	// The error of Parse holds the text.
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return errors.New("is no URL of the form http://host:port or https://host:port")
+		return errors.New("is not a URL of the form http://host:port or https://host:port")
 	}
 	return nil
 }

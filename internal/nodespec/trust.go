@@ -21,13 +21,13 @@ func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 			var block *pem.Block
 			if block, rest = pem.Decode(rest); block == nil {
 				if n == 0 {
-					return nil, fmt.Errorf("trusted certificate authority %d of the cluster is no PEM", i+1)
+					return nil, fmt.Errorf("trusted certificate authority %d of the cluster is not PEM", i+1)
 				}
 				break
 			}
 			if block.Type != "CERTIFICATE" {
 				// The text of another block may be a secret.
-				return nil, fmt.Errorf("trusted certificate authority %d of the cluster holds a PEM block that is no certificate", i+1)
+				return nil, fmt.Errorf("trusted certificate authority %d of the cluster contains a PEM block that is not a certificate", i+1)
 			}
 			certificate, err := x509.ParseCertificate(block.Bytes)
 			if err != nil {
@@ -39,7 +39,7 @@ func trustedCertificates(authorities []string) ([]TrustedCertificate, error) {
 			})
 		}
 		if strings.Contains(string(rest), "-----BEGIN") {
-			return nil, fmt.Errorf("trusted certificate authority %d of the cluster is cut off", i+1)
+			return nil, fmt.Errorf("trusted certificate authority %d of the cluster is incomplete", i+1)
 		}
 	}
 	slices.SortFunc(list, func(a, b TrustedCertificate) int { return cmp.Compare(a.Fingerprint, b.Fingerprint) })

@@ -34,10 +34,10 @@ func TestTrustedCertificates(t *testing.T) {
 		}
 	})
 	for name, test := range map[string]struct{ text, want string }{
-		"no PEM":                        {"CA", "no PEM"},
-		"a private key":                 {"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "no certificate"},
+		"no PEM":                        {"CA", "not PEM"},
+		"a private key":                 {"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "not a certificate"},
 		"a certificate that is none":    {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "x509"},
-		"a second one that is cut off":  {testCertificate + testCertificate[:200], "cut off"},
+		"a second one that is cut off":  {testCertificate + testCertificate[:200], "incomplete"},
 		"a second one without its text": {testCertificate + "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "x509"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {

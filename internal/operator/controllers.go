@@ -120,7 +120,7 @@ func (c Config) openPayload() (*payload.Payload, *payload.Packer, error) {
 		return nil, nil, err
 	}
 	for _, gap := range files.Gaps() {
-		c.Logger.Info("hosts cannot get a component of the payload", "why", gap.Error())
+		c.Logger.Info("the payload lacks a component; hosts run without it", "why", gap.Error())
 	}
 	packer, err := payload.NewPacker(files, c.CacheDirectory)
 	if err != nil {

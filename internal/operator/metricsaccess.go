@@ -39,7 +39,7 @@ func reviewedAccess(c clock.PassiveClock) func(*rest.Config, *http.Client) (metr
 	return func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 		clients, err := kubernetes.NewForConfigAndClient(config, httpClient)
 		if err != nil {
-			return nil, fmt.Errorf("make a client for reviews of who reads metrics: %w", err)
+			return nil, fmt.Errorf("make a client for access reviews of metrics: %w", err)
 		}
 		return func(log logr.Logger, next http.Handler) (http.Handler, error) {
 			return newAccess(reviews{clients}, c, log, next), nil
@@ -93,8 +93,8 @@ func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, err := a.status(r.Context(), token, r.URL.Path)
 	if err != nil {
-		a.log.Error(err, "nobody can read metrics while the API server does not say who may")
-		http.Error(w, "the API server could not be asked who may read this", http.StatusServiceUnavailable)
+		a.log.Error(err, "metrics cannot be read until the API server answers access reviews")
+		http.Error(w, "the API server could not be asked for an access review", http.StatusServiceUnavailable)
 		return
 	}
 	if status != http.StatusOK {
@@ -116,7 +116,7 @@ func (a *access) status(ctx context.Context, token, path string) (int, error) {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
 	case <-ctx.Done():
-		return 0, fmt.Errorf("too many tokens are asked about at once: %w", ctx.Err())
+		return 0, fmt.Errorf("too many token reviews are under way: %w", ctx.Err())
 	}
 	status, err := a.ask(ctx, token, path)
 	if err != nil {
@@ -129,7 +129,7 @@ func (a *access) status(ctx context.Context, token, path string) (int, error) {
 func (a *access) ask(ctx context.Context, token, path string) (int, error) {
 	user, err := a.reviewer.authenticate(ctx, token)
 	if err != nil {
-		return 0, fmt.Errorf("ask the API server whose token it is: %w", err)
+		return 0, fmt.Errorf("review the token with the API server: %w", err)
 	}
 	if user == nil {
 		return http.StatusUnauthorized, nil
@@ -139,7 +139,7 @@ func (a *access) ask(ctx context.Context, token, path string) (int, error) {
 		return 0, fmt.Errorf("ask the API server whether %s may get %s: %w", user.Username, path, err)
 	}
 	if !allowed {
-		a.log.Info("somebody may not read metrics", "user", user.Username, "path", path)
+		a.log.Info("a client may not read metrics", "user", user.Username, "path", path)
 		return http.StatusForbidden, nil
 	}
 	return http.StatusOK, nil

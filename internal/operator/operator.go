@@ -58,7 +58,7 @@ func Run(ctx context.Context, c Config) error {
 		c.Dial = new(net.Dialer).DialContext
 	}
 	if len(c.LegacyAlgorithms) > 0 {
-		c.Logger.Info("WARNING: weak SSH algorithms are allowed, by which who controls the network between operator and hosts may read or change what is sent; "+
+		c.Logger.Info("WARNING: weak SSH algorithms are allowed: an attacker who controls the network between operator and hosts may read or change the traffic; "+
 			"update OpenSSH on the hosts that need them", "algorithms", strings.Join(c.LegacyAlgorithms, ","))
 	}
 	scheme, err := newScheme()

@@ -33,7 +33,7 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 			ctx, cancel := context.WithTimeout(r.Context(), syncLimit)
 			defer cancel()
 			if !mgr.GetCache().WaitForCacheSync(ctx) {
-				return errors.New("the API server has not told all yet of what the operator watches")
+				return errors.New("the operator's caches are not filled yet")
 			}
 			return nil
 		}),
@@ -63,7 +63,7 @@ func checkPasses(gatherer prometheus.Gatherer) error {
 					controller = label.GetValue()
 				}
 			}
-			return fmt.Errorf("controller %s has been at one object for %s, more than %s: the operator must be started anew", controller, lasts, stuckLimit)
+			return fmt.Errorf("controller %s has worked on one object for %s, longer than %s: the operator must be restarted", controller, lasts, stuckLimit)
 		}
 	}
 	return nil

@@ -47,13 +47,13 @@ func (w *whenServed) Start(ctx context.Context) error {
 			return nil
 		}
 		if served {
-			log.Info("the API server has the resource: what works with it starts")
+			log.Info("the API server has the resource; starting what depends on it")
 			err := w.start()
 			if err == nil {
 				return nil
 			}
 			if !meta.IsNoMatchError(err) {
-				return fmt.Errorf("start what works with %s: %w", w.resource.GroupResource(), err)
+				return fmt.Errorf("start what depends on %s: %w", w.resource.GroupResource(), err)
 			}
 		}
 		why := "the API server does not have it"
@@ -64,7 +64,7 @@ func (w *whenServed) Start(ctx context.Context) error {
 			why = err.Error()
 		}
 		if why != told {
-			log.Info("what works with the resource waits for it; the rest of the operator does not", "why", why, "askedEach", servedInterval.String())
+			log.Info("what depends on the resource waits for it; the rest of the operator works", "why", why, "askedEach", servedInterval.String())
 			told = why
 		}
 		select {
@@ -81,7 +81,7 @@ func (w *whenServed) without(ctx context.Context) error {
 		return nil
 	}
 	if err := w.missing(ctx); err != nil {
-		return fmt.Errorf("the API server does not have it, and what follows from that was not done: %w", err)
+		return fmt.Errorf("the API server does not have it, and the operator could not respond to that: %w", err)
 	}
 	w.missing = nil
 	return nil

@@ -159,7 +159,7 @@ func (u *unpacker) run() error {
 		return err
 	}
 	if string(magic) != archiveMagic {
-		return fmt.Errorf("%w: it is no payload archive", ErrDamaged)
+		return fmt.Errorf("%w: it is not a payload archive", ErrDamaged)
 	}
 	for {
 		tag, err := u.stream.ReadByte()
@@ -174,7 +174,7 @@ func (u *unpacker) run() error {
 		case tagEnd:
 			return u.end()
 		default:
-			return fmt.Errorf("%w: a file or the end was expected, not byte %#02x", ErrDamaged, tag)
+			return fmt.Errorf("%w: expected a file or the end, got byte %#02x", ErrDamaged, tag)
 		}
 	}
 }
@@ -187,10 +187,10 @@ func (u *unpacker) file() error {
 	sum := hex.EncodeToString(header[:32])
 	size := binary.BigEndian.Uint64(header[32:])
 	if size > maxFileBytes {
-		return fmt.Errorf("%w: file %s is said to have %d bytes", ErrDamaged, sum, size)
+		return fmt.Errorf("%w: file %s is declared with %d bytes", ErrDamaged, sum, size)
 	}
 	if u.seen[sum] {
-		return fmt.Errorf("%w: file %s comes twice", ErrDamaged, sum)
+		return fmt.Errorf("%w: it contains file %s twice", ErrDamaged, sum)
 	}
 	content := newVerifiedReader(u.stream, int64(size), sum)
 	if err := u.put(sum, int64(size), content); err != nil {
@@ -209,12 +209,12 @@ func (u *unpacker) end() error {
 		return err
 	}
 	if n := binary.BigEndian.Uint32(count); int64(n) != int64(len(u.seen)) {
-		return fmt.Errorf("%w: it should hold %d files", ErrDamaged, n)
+		return fmt.Errorf("%w: it should contain %d files", ErrDamaged, n)
 	}
 	// Reading on to the end makes the decoder check the stream's own checksum.
 	switch _, err := u.stream.ReadByte(); {
 	case err == nil:
-		return fmt.Errorf("%w: it goes on after its end", ErrDamaged)
+		return fmt.Errorf("%w: data follows its end", ErrDamaged)
 	case !errors.Is(err, io.EOF):
 		return err
 	}

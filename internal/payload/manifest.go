@@ -112,13 +112,13 @@ var (
 func (m Manifest) Validate() error {
 	var faults []error
 	if m.Schema != SchemaVersion {
-		return fmt.Errorf("it has schema version %d, this program understands %d: take the payload of the same release", m.Schema, SchemaVersion)
+		return fmt.Errorf("it has schema version %d, but this program supports %d: use the payload of the same release", m.Schema, SchemaVersion)
 	}
 	if m.Version == "" {
-		faults = append(faults, errors.New("it names no version"))
+		faults = append(faults, errors.New("it has no version"))
 	}
 	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes || m.WindowBytes&(m.WindowBytes-1) != 0) {
-		faults = append(faults, fmt.Errorf("windowBytes %d is no power of two from %d to %d", m.WindowBytes, minWindowBytes, maxWindowBytes))
+		faults = append(faults, fmt.Errorf("windowBytes %d is not a power of two from %d to %d", m.WindowBytes, minWindowBytes, maxWindowBytes))
 	}
 	names, sizes := map[string]bool{}, map[string]int64{}
 	for _, c := range m.Components {
@@ -146,11 +146,11 @@ func (m Manifest) validatePatches(sizes map[string]int64) []error {
 		}
 		for _, sum := range []string{p.From, p.To, p.SHA256} {
 			if !digestPattern.MatchString(sum) {
-				fault("%q is no digest of 64 lower-case hex digits", sum)
+				fault("%q is not a digest of 64 lower-case hex digits", sum)
 			}
 		}
 		if _, known := sizes[p.To]; !known {
-			fault("it makes no file of the payload")
+			fault("it does not make a file of the payload")
 		}
 		if p.From == p.To {
 			fault("it changes nothing")
@@ -190,7 +190,7 @@ func (c Component) validate(sizes map[string]int64) []error {
 			fault("%w", err)
 		}
 		if !digestPattern.MatchString(f.SHA256) {
-			fault("file %q: sha256 %q is no digest of 64 lower-case hex digits", f.Path, f.SHA256)
+			fault("file %q: sha256 %q is not a digest of 64 lower-case hex digits", f.Path, f.SHA256)
 		}
 		if f.Size < 0 || f.Size > maxFileBytes {
 			fault("file %q: size %d is not from 0 to %d", f.Path, f.Size, int64(maxFileBytes))

@@ -23,15 +23,15 @@ func TestManifestValidate(t *testing.T) {
 	}{
 		"another schema version":      {func(m *Manifest) { m.Schema = 2 }, "schema version 2"},
 		"no version":                  {func(m *Manifest) { m.Version = "" }, "no version"},
-		"an odd window":               {func(m *Manifest) { m.WindowBytes = 3 << 20 }, "no power of two"},
-		"a huge window":               {func(m *Manifest) { m.WindowBytes = 1 << 40 }, "no power of two"},
+		"an odd window":               {func(m *Manifest) { m.WindowBytes = 3 << 20 }, "not a power of two"},
+		"a huge window":               {func(m *Manifest) { m.WindowBytes = 1 << 40 }, "not a power of two"},
 		"a component twice":           {func(m *Manifest) { m.Components[1].Name = "wicd" }, `component "wicd" is listed twice`},
 		"a component name with path":  {func(m *Manifest) { m.Components[1].Name = `..\x` }, "the name is not made of"},
 		"a component without version": {func(m *Manifest) { m.Components[1].Version = "" }, "version or source"},
 		"a component without files":   {func(m *Manifest) { m.Components[1].Files = nil }, "it has no files"},
 		"an empty platform":           {func(m *Manifest) { m.Components[1].Platforms = []string{""} }, "a platform is empty"},
 		"an agent of another name":    {func(m *Manifest) { m.Components[0].Files[0].Path = "agent.exe" }, "the one file wicd.exe"},
-		"a digest in capitals":        {func(m *Manifest) { m.Components[1].Files[0].SHA256 = strings.Repeat("B", 64) }, "no digest"},
+		"a digest in capitals":        {func(m *Manifest) { m.Components[1].Files[0].SHA256 = strings.Repeat("B", 64) }, "not a digest"},
 		"a negative size":             {func(m *Manifest) { m.Components[1].Files[0].Size = -1 }, "size -1"},
 		"one content of two sizes":    {func(m *Manifest) { m.Components[1].Files[0].SHA256 = strings.Repeat("a", 64) }, "two sizes"},
 		"a file twice but for its case": {func(m *Manifest) {

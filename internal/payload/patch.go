@@ -51,7 +51,7 @@ type PatchHeader struct {
 func MakePatch(w io.Writer, from, to []byte) error {
 	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to), ToSize: int64(len(to))}
 	if len(from) == 0 || len(to) == 0 {
-		return errors.New("make a patch: the old or the new file is empty: there is nothing to gain")
+		return errors.New("make a patch: the old or the new file is empty: a patch would save nothing")
 	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(patchWindow(header)), zstd.WithEncoderDictRaw(patchDictionary, from))
@@ -83,11 +83,11 @@ func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	}
 	rest, ok := bytes.CutPrefix(data, []byte(patchMagic))
 	if !ok {
-		return PatchHeader{}, fmt.Errorf("%w: it is no patch", ErrDamaged)
+		return PatchHeader{}, fmt.Errorf("%w: it is not a patch", ErrDamaged)
 	}
 	fromSize, toSize := binary.BigEndian.Uint64(rest[32:]), binary.BigEndian.Uint64(rest[72:])
 	if fromSize == 0 || toSize == 0 || fromSize > maxFileBytes || toSize > maxFileBytes {
-		return PatchHeader{}, fmt.Errorf("%w: it is said to make %d bytes of %d", ErrDamaged, toSize, fromSize)
+		return PatchHeader{}, fmt.Errorf("%w: it claims to make %d bytes from %d", ErrDamaged, toSize, fromSize)
 	}
 	return PatchHeader{
 		FromSHA256: hex.EncodeToString(rest[:32]), FromSize: int64(fromSize),
@@ -113,7 +113,7 @@ func (h PatchHeader) encode() []byte {
 	}{{h.FromSHA256, h.FromSize}, {h.ToSHA256, h.ToSize}} {
 		digest, err := hex.DecodeString(end.sum)
 		if err != nil || len(digest) != sha256.Size {
-			panic(fmt.Sprintf("encode a patch: %q is no sha256", end.sum)) // MakePatch has made it.
+			panic(fmt.Sprintf("encode a patch: %q is not a SHA-256 digest", end.sum)) // MakePatch has made it.
 		}
 		data = binary.BigEndian.AppendUint64(append(data, digest...), uint64(end.size)) //nolint:gosec // G115: no size is negative
 	}
@@ -142,7 +142,7 @@ func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) 
 }
 
 // ErrNotPatchable means that a patch was made for another old file: the new one has to be sent whole.
-var ErrNotPatchable = errors.New("the old file is not the one that the patch was made for")
+var ErrNotPatchable = errors.New("the patch was made for another old file")
 
 // ApplyPatch writes the new file that a patch makes of an old one; see Apply for its errors.
 func ApplyPatch(w io.Writer, from []byte, patch io.Reader) (PatchHeader, error) {

@@ -35,9 +35,9 @@ func refuseName(name string) string {
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "Windows drops a full stop or space at the end of a name"
 	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r > 0x7e || strings.ContainsRune(`<>:"/|?*`, r) }):
-		return "the path has a character that is not allowed"
+		return "the path contains a character that is not allowed"
 	case reservedName(name):
-		return "the path has a device name of Windows"
+		return "the path contains a device name of Windows"
 	}
 	return ""
 }

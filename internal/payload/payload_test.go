@@ -159,7 +159,7 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		"a folder without manifest": {
 			break_: func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) },
-			want:   "must be one that the payload build has written",
+			want:   "use a folder that the payload build has written",
 		},
 		"a required component without its file": {
 			break_: func(dir string) error { return os.Remove(store(dir, kubelet, "")) },
@@ -172,7 +172,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a compressed file that is none": {
 			compress: true,
 			break_:   func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
-			want:     "it is no zstd file",
+			want:     "it is not a zstd file",
 		},
 		"a compressed file of another size": {
 			compress: true,
@@ -184,7 +184,7 @@ func TestLoadRefuses(t *testing.T) {
 		"an empty compressed file": {
 			compress: true,
 			break_:   func(dir string) error { return os.Truncate(store(dir, kubelet, ".zst"), 0) },
-			want:     "it is no zstd file",
+			want:     "it is not a zstd file",
 		},
 	}
 	for name, test := range tests {

@@ -39,7 +39,7 @@ type Payload struct {
 func Load(directory string) (*Payload, error) {
 	data, err := os.ReadFile(filepath.Join(directory, manifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {
-		return nil, fmt.Errorf("load the payload: %w; the folder must be one that the payload build has written", err)
+		return nil, fmt.Errorf("load the payload: %w; use a folder that the payload build has written", err)
 	}
 	manifest, err := ParseManifest(data)
 	if err != nil {
@@ -157,7 +157,7 @@ func frameContentSize(r io.Reader) (int64, error) {
 	}
 	var header zstd.Header
 	if err := header.Decode(start[:n]); err != nil {
-		return 0, fmt.Errorf("%w: it is no zstd file: %w", ErrDamaged, err)
+		return 0, fmt.Errorf("%w: it is not a zstd file: %w", ErrDamaged, err)
 	}
 	if !header.HasFCS {
 		return 0, fmt.Errorf("%w: its zstd header does not say how large the content is", ErrDamaged)

@@ -21,7 +21,7 @@ func hasAgent(spec nodespec.NodeSpec) bool {
 
 func (m *maker) addEventSource() {
 	if hasAgent(m.spec) && !m.facts.EventSource {
-		m.add(AddEventSource{Source: EventSource}, "Windows does not know the source %s of events", EventSource)
+		m.add(AddEventSource{Source: EventSource}, "the event source %s is not registered", EventSource)
 	}
 }
 

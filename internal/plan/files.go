@@ -45,7 +45,7 @@ func (m *maker) fileReason(file nodespec.File) string {
 	case !there:
 		return "file " + file.Path + " is not there"
 	case fact.LinkTarget != "" || fact.Directory:
-		return file.Path + " is no file"
+		return file.Path + " is not a file"
 	case fact.Text != TextDigest(file.Bytes()):
 		return "the content of file " + file.Path + " differs"
 	case !sameAccess(fact.Access, FileAccess(file)):
@@ -103,7 +103,7 @@ func (m *maker) releaseReason(release nodespec.Release) string {
 		}
 	}
 	if _, complete := m.facts.Files[release.Manifest()]; !complete {
-		return "the installation of " + what + " was cut off"
+		return "the installation of " + what + " was interrupted"
 	}
 	return ""
 }

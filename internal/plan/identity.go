@@ -137,7 +137,7 @@ func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 		if !slices.Contains(names, identity.Name) {
 			continue
 		}
-		switch state := judgeRequest(facts, identity, holder(identity)+"'s certificate is to be renewed"); {
+		switch state := judgeRequest(facts, identity, holder(identity)+"'s certificate is due for renewal"); {
 		case state.installable:
 			m.add(InstallCertificate{Identity: identity}, "%s", state.reason)
 		case !state.requested:

@@ -157,7 +157,7 @@ func directoryReason(facts Facts, directory nodespec.Directory) string {
 
 func accessReason(kind, path string, wanted host.Access) string {
 	if wanted == host.AccessAdministrators {
-		return kind + " " + path + " may be used by others than administrators"
+		return kind + " " + path + " can be accessed by users who are not administrators"
 	}
 	return kind + " " + path + " does not have the permissions of the folder above it"
 }
@@ -177,7 +177,7 @@ func (m *maker) setFirewall() {
 		case !there:
 			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
 		case !sameRule(fact, rule):
-			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not let %s port %d in as it should", rule.Name, rule.Protocol, rule.LocalPort)
+			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name, rule.Protocol, rule.LocalPort)
 		}
 	}
 }
@@ -232,11 +232,11 @@ func nextHostName(facts Facts) string {
 func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 	for _, feature := range spec.Features {
 		if facts.Features[feature] != host.FeatureEnabled {
-			return "the Windows feature " + feature + " is in force only after a restart"
+			return "the Windows feature " + feature + " takes effect only after a restart"
 		}
 	}
 	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) || facts.System.PendingHostName != "") {
-		return "the computer name " + spec.HostName + " is in force only after a restart"
+		return "the computer name " + spec.HostName + " takes effect only after a restart"
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ func (m *maker) setUpNetwork() {
 func (m *maker) takeAwayForNetwork() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
-			m.add(RemovePath{Path: file.Path}, "%s, and no pod is to start before it", m.networkReason())
+			m.add(RemovePath{Path: file.Path}, "%s, and no pod must start before it runs", m.networkReason())
 		}
 	}
 }

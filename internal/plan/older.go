@@ -160,7 +160,7 @@ func (m *maker) stopForeignAgent() {
 		return
 	}
 	m.foreign = true
-	m.add(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo what is done")
+	m.add(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
 }
 
 // killReplaced ends what runs from a program that a link takes the place of and that no service stops with it: shims of containers.
@@ -196,7 +196,7 @@ func (m *maker) removeOlder(r *restorer, path string) {
 		return // it ends with a step of this plan, or by itself
 	}
 	before := r.why
-	r.why = "an older operator has left it, and the node does not use it"
+	r.why = "an older operator left it, and the node does not use it"
 	r.path(path)
 	r.why = before
 }

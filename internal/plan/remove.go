@@ -13,7 +13,7 @@ import (
 // operator deletes them when the plan is empty. What services have started shows only when they are stopped: until then containerd may
 // start one more shim, which would hold its files. So the stops are a plan of their own.
 func Remove(facts Facts) Plan {
-	r := &remover{restorer{facts: facts, why: "the host is given back as it was"}}
+	r := &remover{restorer{facts: facts, why: "the host is restored to its original state"}}
 	r.endServices()
 	if len(r.steps) > 0 {
 		return Plan{Steps: r.steps}
@@ -172,12 +172,12 @@ func (r *remover) restartReason() string {
 	for _, feature := range slices.Sorted(maps.Keys(r.facts.Ledger.Features)) {
 		on := isOn(r.facts.Features[feature]) && !isOn(r.facts.Ledger.Features[feature])
 		if on || r.facts.Features[feature] == host.FeatureDisablePending {
-			return "the Windows feature " + feature + " is gone only after a restart"
+			return "the Windows feature " + feature + " is removed only after a restart"
 		}
 	}
 	before := r.facts.Ledger.HostName
 	if before != "" && (!strings.EqualFold(r.facts.System.HostName, before) || r.facts.System.PendingHostName != "") {
-		return "the computer name " + before + " is in force only after a restart"
+		return "the computer name " + before + " takes effect only after a restart"
 	}
 	return ""
 }

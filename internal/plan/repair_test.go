@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-const restart = "a restart of the host, because the computer name a is in force only after a restart"
+const restart = "a restart of the host, because the computer name a takes effect only after a restart"
 
 // What the agent's service does of a plan where something is missing that only the operator has. R-092
 func TestRepair(t *testing.T) {

@@ -80,7 +80,7 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 	case fact.CommandLine != service.CommandLine:
 		return "the command line of service " + service.Name + " differs"
 	case fact.RunningCommandLine != "" && fact.RunningCommandLine != service.CommandLine:
-		return "service " + service.Name + " still runs with its former command line"
+		return "service " + service.Name + " still runs with its previous command line"
 	case !sameSet(fact.Environment, service.Environment, false):
 		return "the environment of service " + service.Name + " differs"
 	case m.certificates[""].installable && slices.Contains(service.Needs, nodespec.NeedCertificate):

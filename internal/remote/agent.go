@@ -67,7 +67,7 @@ func newDigestReader(r io.Reader, agent Agent) io.Reader {
 func (r *digestReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if err == io.EOF && r.sum() != r.want {
-		return n, fmt.Errorf("the program has another content than its digest says")
+		return n, fmt.Errorf("the content of the program does not match its digest")
 	}
 	return n, err
 }

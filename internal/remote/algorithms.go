@@ -23,7 +23,7 @@ func ParseLegacyAlgorithms(list string) ([]string, error) {
 		case name == "", slices.Contains(names, name):
 			continue
 		case !slices.Contains(legacyAlgorithms, name):
-			return nil, fmt.Errorf("%q is no SSH algorithm that can be allowed besides the modern ones: those are %s",
+			return nil, fmt.Errorf("%q is not an SSH algorithm that can be allowed in addition to the modern ones: those are %s",
 				name, strings.Join(legacyAlgorithms, ", "))
 		}
 		names = append(names, name)
@@ -103,5 +103,5 @@ func allowHint(offered []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "; until that is done, the operator's flag --ssh-legacy-algorithms or its environment variable SSH_LEGACY_ALGORITHMS may allow " + strings.Join(names, ", ")
+	return "; until then, the operator's flag --ssh-legacy-algorithms or its environment variable SSH_LEGACY_ALGORITHMS can allow " + strings.Join(names, ", ")
 }

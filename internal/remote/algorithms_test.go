@@ -132,7 +132,7 @@ func TestAServerWithOldAlgorithmsSaysWhichFlagAllowsThem(t *testing.T) {
 		configure func(*ssh.ServerConfig)
 		allowed   string // in the hint; empty: there is none
 	}{
-		"one that may be allowed": {func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1} }, "may allow diffie-hellman-group14-sha1"},
+		"one that may be allowed": {func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1} }, "can allow diffie-hellman-group14-sha1"},
 		"one that is broken":      {func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH1SHA1} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.
 		return err
 	}
 	if !accepts(content, key) {
-		return fmt.Errorf("it was added to %s, and is not there: something else writes that file", windowsPath(name))
+		return fmt.Errorf("it was added to %s but is not there: something else writes that file", windowsPath(name))
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func readKeys(s *fileSession, name string) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", windowsPath(name), err)
 	}
 	if len(content) > longestKeys {
-		return nil, fmt.Errorf("%s is longer than %d bytes: that is no list of keys", windowsPath(name), longestKeys)
+		return nil, fmt.Errorf("%s is longer than %d bytes: it is not a list of keys", windowsPath(name), longestKeys)
 	}
 	return content, nil
 }

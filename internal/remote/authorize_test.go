@@ -124,7 +124,7 @@ func TestAuthorize(t *testing.T) {
 	})
 	t.Run("does not read without end", func(t *testing.T) {
 		_, c := hostWith(t, nil, func(s *server) { s.disk.put(administratorsFile, strings.Repeat("x", 1<<20+1)) })
-		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "no list of keys")
+		expectError(t, authorize(t, c), remote.ReasonTransferFailed, "not a list of keys")
 	})
 	t.Run("tells of a lost connection as such", func(t *testing.T) {
 		s, c := hostWith(t, nil, func(s *server) { s.disk.put(administratorsFile, previous+"\n") })

@@ -107,7 +107,7 @@ func (c *Connection) lost(err error) *Error {
 		message += fmt.Sprintf(" (%s)", sanitize(causeOf(err)))
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: c.target.Address, Message: message, Err: err,
-		Next: "it is tried again; check that the host runs and its network is stable"}
+		Next: "the operator tries again; check that the host runs and its network is stable"}
 }
 
 // keepAlive asks the host regularly for a sign of life and ends the connection when none comes.

@@ -92,7 +92,7 @@ type HostKeyChangedError struct {
 }
 
 func (e *HostKeyChangedError) Error() string {
-	return fmt.Sprintf("the host presented the SSH host key %s (%s), pinned is %s (%s)",
+	return fmt.Sprintf("the host presented the SSH host key %s (%s), but the pinned key is %s (%s)",
 		e.Presented.Fingerprint(), e.Presented.Type, e.Pinned.Fingerprint(), e.Pinned.Type)
 }
 
@@ -111,7 +111,7 @@ func (e *HostKeyUnexpectedError) Error() string {
 	if more := len(e.Expected) - mostExpected; more > 0 {
 		expected += fmt.Sprintf(" or one of %d more", more)
 	}
-	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), expected is %s", e.Presented.Fingerprint(), e.Presented.Type, expected)
+	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s", e.Presented.Fingerprint(), e.Presented.Type, expected)
 }
 
 // HostKeyWeakError is a host key that is too short to prove anything.
@@ -121,7 +121,7 @@ type HostKeyWeakError struct {
 }
 
 func (e *HostKeyWeakError) Error() string {
-	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and those of less than %d can be forged", e.Presented.Fingerprint(), e.Bits, shortestRSA)
+	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and RSA keys of less than %d bits can be forged", e.Presented.Fingerprint(), e.Bits, shortestRSA)
 }
 
 // LeftBehindError lists what could not be deleted; the cause of ReasonRemovalIncomplete.
@@ -131,4 +131,4 @@ type LeftBehindError struct {
 }
 
 // ErrClosed is Connection.Err after the operator itself closed the connection.
-var ErrClosed = errors.New("the connection was closed by the operator")
+var ErrClosed = errors.New("the operator closed the connection")

@@ -119,7 +119,7 @@ func TestEnsureAgent(t *testing.T) {
 		wrong := agent
 		wrong.SHA256 = strings.Repeat("0", 64)
 		_, sent, err := c.EnsureAgent(t.Context(), wrong, nil)
-		expectError(t, err, remote.ReasonTransferFailed, "another content")
+		expectError(t, err, remote.ReasonTransferFailed, "does not match its digest")
 		if sent || len(s.disk.names("C:/ProgramData/ssh/wicd/000000000000")) != 0 {
 			t.Errorf("%v, %v", sent, s.disk.names("C:/ProgramData/ssh/wicd/000000000000"))
 		}

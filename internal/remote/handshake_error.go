@@ -55,7 +55,7 @@ func (h *handshake) dropped(err error) error {
 	}
 	return &Error{Reason: ReasonConnectionLost, Host: h.target.Address, Err: err,
 		Message: fmt.Sprintf("the host ended the connection during %s", during),
-		Next:    "it is tried again; if it stays so, see the log of the service sshd on the host"}
+		Next:    "the operator tries again; if this persists, see the log of the service sshd on the host"}
 }
 
 // hostKeyRefused says why a host key is not believed.
@@ -70,18 +70,18 @@ func hostKeyRefused(target Target, err error) error {
 			Next: "make new host keys on the host: delete C:\\ProgramData\\ssh\\ssh_host_rsa_key and its .pub, run ssh-keygen -A there, and restart its service sshd"}
 	}
 	return &Error{Reason: ReasonHostKeyUnexpected, Host: target.Address, Err: err,
-		Message: fmt.Sprintf("%v: another machine answers at this address, or the announced key is that of an earlier installation or of another type", err),
-		Next: fmt.Sprintf("nothing is sent to the host. Compare the key on the host's console with ssh-keygen -l; if the host is right, correct the annotation %s",
+		Message: fmt.Sprintf("%v: another machine answers at this address, or the announced key belongs to an earlier installation or is of another type", err),
+		Next: fmt.Sprintf("the operator sends nothing to the host. Compare the key on the host's console with ssh-keygen -l; if the host is the right one, correct the annotation %s",
 			api.AnnotationExpectedHostKey)}
 }
 
 func addressForbidden(target Target, address netip.Addr, what string) error {
-	message := fmt.Sprintf("no Windows host can have the address %s: it is %s", address, what)
+	message := fmt.Sprintf("the address %s cannot be a Windows host: it is %s", address, what)
 	if target.Address != address.String() {
-		message = fmt.Sprintf("the name leads to %s, which no Windows host can have: it is %s", address, what)
+		message = fmt.Sprintf("the name resolves to %s, which cannot be a Windows host: it is %s", address, what)
 	}
 	return &Error{Reason: ReasonAddressForbidden, Host: target.Address, Message: message,
-		Next: "nothing is sent there. Correct the address, or the DNS record of the name"}
+		Next: "the operator sends nothing there. Correct the address, or the DNS record of the name"}
 }
 
 func hostKeyChanged(target Target, changed *HostKeyChangedError) error {
@@ -90,8 +90,8 @@ func hostKeyChanged(target Target, changed *HostKeyChangedError) error {
 		namespace = " -n " + target.Namespace
 	}
 	return &Error{Reason: ReasonHostKeyChanged, Host: target.Address, Err: changed,
-		Message: fmt.Sprintf("%v: the host was installed anew, or another machine answers in its place", changed),
-		Next: fmt.Sprintf("if the new key is right (compare it on the host's console with ssh-keygen -l), accept it with: kubectl annotate windowsinstance %s%s --overwrite %s=%s",
+		Message: fmt.Sprintf("%v: the host was reinstalled, or another machine answers in its place", changed),
+		Next: fmt.Sprintf("if the new key is correct (compare it on the host's console with ssh-keygen -l), accept it with: kubectl annotate windowsinstance %s%s --overwrite %s=%s",
 			target.Instance, namespace, api.AnnotationAcceptHostKey, changed.Presented.Fingerprint())}
 }
 
@@ -102,9 +102,9 @@ func authenticationFailed(target Target, offered bool, err error) error {
 		e.Next = "set PubkeyAuthentication yes in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"
 		return e
 	}
-	e.Message = fmt.Sprintf("the key of Secret cloud-private-key (%s) is not accepted for user %s on host %s",
-		target.Key.Fingerprint(), target.User, target.Address)
-	e.Next = fmt.Sprintf("check the user name, that %s is an administrator, and that the key's public half stands in C:\\ProgramData\\ssh\\administrators_authorized_keys on the host, readable by SYSTEM and Administrators only",
+	e.Message = fmt.Sprintf("the host does not accept the key of Secret cloud-private-key (%s) for user %s",
+		target.Key.Fingerprint(), target.User)
+	e.Next = fmt.Sprintf("check the user name, that %s is an administrator, and that the key's public half is in C:\\ProgramData\\ssh\\administrators_authorized_keys on the host, readable by SYSTEM and Administrators only",
 		target.User)
 	return e
 }

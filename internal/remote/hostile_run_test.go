@@ -155,7 +155,7 @@ func TestAHostThatDripsIsNotWaitedForWithoutAnEnd(t *testing.T) {
 		}
 		drops <- struct{}{}
 		err := wait()
-		expectError(t, err, remote.ReasonAgentStopped, "gone on for 2h", "goes on where it stopped")
+		expectError(t, err, remote.ReasonAgentStopped, "taken 2h", "continues where it stopped")
 		if c.Err() != nil {
 			t.Errorf("the connection is gone with it: %v", c.Err())
 		}

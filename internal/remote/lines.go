@@ -34,7 +34,7 @@ var (
 // overrunError is a verb that goes on for longer than any does.
 type overrunError struct{ limit time.Duration }
 
-func (e *overrunError) Error() string { return fmt.Sprintf("it has gone on for %s", e.limit) }
+func (e *overrunError) Error() string { return fmt.Sprintf("it has taken %s", e.limit) }
 
 // readLine reads up to the next newline, without it. What stands before the end of the input without a newline is a line too.
 func readLine(r *bufio.Reader) ([]byte, error) {

@@ -46,7 +46,7 @@ func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	}
 	left := &LeftBehindError{Files: r.left}
 	return &Error{Reason: ReasonRemovalIncomplete, Host: c.target.Address, Err: left, Message: sanitize(left.Error()),
-		Next: "it is tried again; a file in use goes when its program has ended"}
+		Next: "the operator tries again; a file in use can be deleted once its program has ended"}
 }
 
 // RemoveEmpty deletes a folder with nothing in it. One that holds something stays; that, and its absence, is no error.
@@ -106,7 +106,7 @@ func (r *remover) remove(ctx context.Context, s *fileSession, name string, folde
 		return r.note(s, name, s.Remove(name))
 	}
 	if depth > deepest {
-		return r.note(s, name, fmt.Errorf("more than %d folders lie in each other", deepest))
+		return r.note(s, name, fmt.Errorf("folders are nested more than %d deep", deepest))
 	}
 	before := len(r.left)
 	entries, err := s.ReadDir(name)

@@ -139,20 +139,20 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	switch {
 	case errors.As(err, &timeout):
 		e.Reason = ReasonAgentSilent
-		e.Message = fmt.Sprintf("the agent's verb %s gives no sign of life (%v)", x.verb, timeout)
-		e.Next = "it is tried again; check the host's load"
+		e.Message = fmt.Sprintf("the agent's verb %s does not respond (%v)", x.verb, timeout)
+		e.Next = "the operator tries again; check the host's load"
 	case errors.As(err, &bound):
 		e.Reason = ReasonAgentStopped
-		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v): it is not the operator's agent that answers", x.verb, err)
-		e.Next = "it is tried again; look at who controls the host"
+		e.Message = fmt.Sprintf("the answer of the agent's verb %s is not valid (%v): another program than the operator's agent answers", x.verb, err)
+		e.Next = "the operator tries again; find out who controls the host"
 	case errors.As(err, &overrun):
 		e.Reason = ReasonAgentStopped
 		e.Message = fmt.Sprintf("the agent's verb %s was stopped: %v", x.verb, overrun)
-		e.Next = "the next run goes on where it stopped; check the host's load and the speed of its disk"
+		e.Next = "the next run continues where it stopped; check the host's load and the speed of its disk"
 	case x.answered:
 		e.Reason = ReasonAgentStopped
 		e.Message = fmt.Sprintf("the agent's verb %s ended without a result (%s)%s", x.verb, exitText(s.exit), x.quote(s))
-		e.Next = "it is tried again"
+		e.Next = "the operator tries again"
 	default:
 		return x.notStarted(ctx, s)
 	}

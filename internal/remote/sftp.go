@@ -151,7 +151,7 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	if ReasonOf(err) == ReasonSessionRefused {
 		return nil, &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 			Message: "the SSH server offers no file transfer (SFTP)",
-			Next:    "put back the line Subsystem sftp sftp-server.exe in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"}
+			Next:    "restore the line Subsystem sftp sftp-server.exe in C:\\ProgramData\\ssh\\sshd_config on the host and restart its service sshd"}
 	}
 	if err != nil {
 		return nil, err

@@ -51,12 +51,12 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	}
 	e := &Error{Reason: ReasonAgentDidNotStart, Host: c.target.Address, Err: s.exit,
 		Message: fmt.Sprintf("the agent %s did not start (%s)%s", x.agent, exitText(s.exit), x.quote(s)),
-		Next:    "it is tried again; run it on the host by hand to see what Windows says"}
+		Next:    "the operator tries again; run it on the host by hand to see the error of Windows"}
 	there, err := c.Exists(ctx, x.agent)
 	gone := err == nil && !there
 	if gone || isBlocked(x.quote(s)) {
 		e.Reason = ReasonAgentBlocked
-		e.Message = fmt.Sprintf("the agent %s is kept from running%s", x.agent, x.quote(s))
+		e.Message = fmt.Sprintf("the agent %s is blocked%s", x.agent, x.quote(s))
 		e.Next = "allow " + nodespec.AgentRoot + " and " + nodespec.LandingRoot + ` in the host's antivirus and application control (Defender, AppLocker, WDAC)`
 	}
 	if gone {

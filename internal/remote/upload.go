@@ -100,7 +100,7 @@ func (s *source) Read(p []byte) (int, error) {
 	s.read += int64(n)
 	switch {
 	case s.read > s.size:
-		err = fmt.Errorf("there is more than the announced %d bytes", s.size)
+		err = fmt.Errorf("it is longer than the announced %d bytes", s.size)
 		s.err = err
 	case errors.Is(err, io.EOF) && s.read < s.size:
 		err = fmt.Errorf("it ends after %d of %d bytes: %w", s.read, s.size, io.ErrUnexpectedEOF)
@@ -261,7 +261,7 @@ func (u *upload) write(s *fileSession, file *sftp.File) error {
 		}
 	}
 	if info.Size() != u.source.size {
-		return fmt.Errorf("it arrived with %d of %d bytes", info.Size(), u.source.size)
+		return fmt.Errorf("only %d of %d bytes arrived", info.Size(), u.source.size)
 	}
 	return nil
 }

@@ -16,12 +16,12 @@ func (u *upload) explain(ctx context.Context, windows string, err error) error {
 	c := u.connection
 	if u.source.err != nil {
 		return &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
-			Message: fmt.Sprintf("what should be sent as %s cannot be read (%v)", windows, u.source.err)}
+			Message: fmt.Sprintf("the content to be sent as %s cannot be read (%v)", windows, u.source.err)}
 	}
 	if isDiskFull(err) || u.writing && isUnexplained(err) && c.isFull(ctx, u) {
 		return &Error{Reason: ReasonDiskFull, Host: c.target.Address, Err: err,
-			Message: fmt.Sprintf("there is no room on drive %s for %s (%d MiB)", windows[:2], windows, u.source.size>>20+1),
-			Next:    "make room on that drive of the host"}
+			Message: fmt.Sprintf("drive %s has no space for %s (%d MiB)", windows[:2], windows, u.source.size>>20+1),
+			Next:    "free space on that drive of the host"}
 	}
 	return c.transferFailed("send "+windows, err)
 }
@@ -67,7 +67,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 // transferFailed is the error for file work that failed on a connection that works.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
-		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "it is tried again"}
+		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator tries again"}
 	var own *Error
 	var timeout *TimeoutError
 	switch {

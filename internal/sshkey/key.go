@@ -28,7 +28,7 @@ type Key struct {
 func newKey(private any) (Key, error) {
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
-		return Key{}, errors.New("its type or curve is not one that SSH knows")
+		return Key{}, errors.New("SSH does not support its type or curve")
 	}
 	public := signer.PublicKey()
 	return Key{

@@ -32,3 +32,14 @@ func Shortened(text string, most int) string {
 	}
 	return text[:cut] + more
 }
+
+// Plain returns a foreign text as people may read it in a terminal: one line without control characters, of at most so many bytes.
+func Plain(foreign string, most int) string { return Shortened(Printable(foreign), most) }
+
+// Sentence ends a text with a period, so that another one can follow.
+func Sentence(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}

@@ -26,7 +26,7 @@ var userName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,19}$`)
 func ParseHeader(script []byte) (Settings, error) {
 	settings, err := parseHeader(script)
 	if err != nil {
-		return Settings{}, fmt.Errorf("this is no user data of the operator: %w", err)
+		return Settings{}, fmt.Errorf("this is not user data of the operator: %w", err)
 	}
 	return settings, nil
 }
@@ -47,13 +47,13 @@ func parseHeader(script []byte) (s Settings, err error) {
 		return s, fmt.Errorf("version: %w", err)
 	}
 	if s.Version != Version {
-		return s, fmt.Errorf("its version is %d, and only %d is known", s.Version, Version)
+		return s, fmt.Errorf("its version is %d, but only %d is supported", s.Version, Version)
 	}
 	if s.User, err = lines.next("# user: "); err != nil {
 		return s, err
 	}
 	if !userName.MatchString(s.User) {
-		return s, fmt.Errorf("%q is no name of a user", s.User)
+		return s, fmt.Errorf("%q is not a user name", s.User)
 	}
 	if s.PublicKey, err = lines.next("# public-key: "); err != nil {
 		return s, err
@@ -101,7 +101,7 @@ func checkKey(line string) error {
 		return fmt.Errorf("public key: %w", err)
 	}
 	if string(ssh.MarshalAuthorizedKey(key)) != line+"\n" {
-		return errors.New("the public key is not alone in its line")
+		return errors.New("the line of the public key contains something else")
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func parsePorts(list string) ([]int, error) {
 func number(text string, least, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || strconv.Itoa(n) != text || n < least || n > most {
-		return 0, fmt.Errorf("%q is no number from %d to %d", text, least, most)
+		return 0, fmt.Errorf("%q is not a number from %d to %d", text, least, most)
 	}
 	return n, nil
 }

@@ -91,7 +91,7 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 }
 
 func TestUserDataThatIsNotTheOperators(t *testing.T) {
-	if err := runUserData(t.Context(), nil, []byte("Write-Host hello")); err == nil || !strings.Contains(err.Error(), "no user data of the operator") {
+	if err := runUserData(t.Context(), nil, []byte("Write-Host hello")); err == nil || !strings.Contains(err.Error(), "not user data of the operator") {
 		t.Errorf("got %v", err)
 	}
 }

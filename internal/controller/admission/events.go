@@ -27,12 +27,12 @@ func inForce(err error) standing {
 		return standing{reasonInForce, corev1.EventTypeNormal, "The admission policies of the operator are in place."}
 	}
 	return standing{reasonNotInForce, corev1.EventTypeWarning, "The admission policies of the operator cannot be put in place: " + err.Error() +
-		". Nodes go on; what a policy that is not in place forbids is held by RBAC alone. The operator tries again."}
+		". Nodes keep working; where a policy is missing, only RBAC limits access. The operator tries again."}
 }
 
 func missing() standing {
-	return standing{reasonMissing, corev1.EventTypeWarning, "The API server has no ValidatingAdmissionPolicies (Kubernetes 1.30 and later has). " +
-		"The operator, kubelets and cloud-node-manager are held by RBAC alone. Nodes work all the same."}
+	return standing{reasonMissing, corev1.EventTypeWarning, "The API server does not have ValidatingAdmissionPolicies (Kubernetes 1.30 and later does). " +
+		"Only RBAC limits the operator, kubelets and cloud-node-manager. Nodes keep working."}
 }
 
 // tell says how it stands when that has changed. What is well from the beginning is not worth an event.
@@ -55,9 +55,9 @@ func (r *Reconciler) TellNotServed(ctx context.Context) error {
 
 // tellChanged says that somebody has changed or deleted an object that was right.
 func (r *Reconciler) tellChanged(ctx context.Context, object differing) {
-	message := object.String() + " was deleted. It is made again."
+	message := object.String() + " was deleted. The operator creates it again."
 	if object.found != nil {
-		message = object.String() + " was changed. It is brought back to what it was."
+		message = object.String() + " was changed. The operator restores it."
 	}
 	r.emit(ctx, standing{reasonChanged, corev1.EventTypeWarning, message}, object.wanted)
 }

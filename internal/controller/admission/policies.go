@@ -51,7 +51,7 @@ has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, pre
 			on("", []string{"nodes", "nodes/*"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
 		},
 		append([]admissionv1.Validation{
-			refuses("cloud-node-manager on a Windows node may change its own Node, and no other.",
+			refuses("cloud-node-manager on a Windows node may change only its own Node.",
 				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`, prefix)),
 		}, keepsNode("cloud-node-manager")...)...,
 	)
@@ -85,13 +85,13 @@ func operator(namespace string) Guard {
 			on("machine.openshift.io", []string{"machines"}, admissionv1.Delete),
 			on(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, admissionv1.Update),
 		},
-		refuses(fmt.Sprintf("The operator may create no Secret but %s, in %s and %s.", userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
+		refuses(fmt.Sprintf("The operator may create only the Secret %s, in %s and %s.", userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
 			fmt.Sprintf(`request.resource.resource != "secrets" ||
 has(object.metadata.name) && object.metadata.name == %q && object.metadata.namespace in [%q, %q]`,
 				userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace)),
-		refuses("The operator may change and delete Windows nodes only: the Node has no label "+corev1.LabelOSStable+"=windows.",
+		refuses("The operator may change and delete only Windows nodes: the Node does not have the label "+corev1.LabelOSStable+"=windows.",
 			`request.resource.resource != "nodes" || `+labeled("oldObject", corev1.LabelOSStable, "windows")),
-		refuses("The operator may delete Windows Machines only: the Machine has no label "+v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
+		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
 			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)),
 		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
 		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
@@ -120,12 +120,12 @@ var annotations = []admissionv1.Variable{
 func keepsNode(who string) []admissionv1.Validation {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	return []admissionv1.Validation{
-		refuses("The annotations "+prefix+"* of a Node are the operator's: "+who+" may not make or change one.",
+		refuses("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not add or change one.",
 			fmt.Sprintf(`variables.after.all(name, !name.startsWith(%q) ||
 name in variables.before && variables.before[name] == variables.after[name])`, prefix)),
-		refuses("The annotations "+prefix+"* of a Node are the operator's: "+who+" may not take one away.",
+		refuses("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove one.",
 			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
-		refuses("A Windows node stays one: "+who+" may not change or take away its label "+corev1.LabelOSStable+"=windows.",
+		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
 				labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"))),
 	}

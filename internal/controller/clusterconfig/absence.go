@@ -38,7 +38,7 @@ func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object cl
 			return err
 		}
 		if before.absentSince.IsZero() {
-			log.FromContext(ctx).Info("a Secret is absent; nodes keep what it held until that has lasted", "secret", key, "time", lastingAbsence)
+			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key, "time", lastingAbsence)
 		}
 		now.given.DeepCopyInto(secret)
 		return nil

@@ -38,7 +38,7 @@ import (
 const rereadInterval = 10 * time.Minute
 
 // errNotRead is the state before the first read.
-var errNotRead = errors.New("it was not read yet")
+var errNotRead = errors.New("it has not been read yet")
 
 // Source reads the cluster and keeps what it found.
 type Source struct {

@@ -12,7 +12,7 @@ var clusterSupported = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 var settingsNotFollowed = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "wmco_settings_not_followed",
-	Help: "Settings of the cluster, such as registry mirrors, that Windows nodes cannot follow, or follow only in part.",
+	Help: "Settings of the cluster, such as registry mirrors, that Windows nodes do not follow or follow only in part.",
 })
 
 func init() { metrics.Registry.MustRegister(clusterSupported, settingsNotFollowed) }

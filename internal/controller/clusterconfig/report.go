@@ -95,7 +95,7 @@ func (r *Reporter) count(s standing) {
 // tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the beginning is not
 // worth one.
 func (r *Reporter) tell(ctx context.Context, s standing) error {
-	reason, eventType, message := s.reason, corev1.EventTypeWarning, s.message+" No host is configured while this is so; nodes that are there stay as they are."
+	reason, eventType, message := s.reason, corev1.EventTypeWarning, s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
 	if s.supported {
 		reason, eventType, message = operatorcondition.ClusterSupported, corev1.EventTypeNormal, s.message
 	}

@@ -32,7 +32,7 @@ func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsI
 func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsInstance) (knowledge.Present, error) {
 	var nodes corev1.NodeList
 	if err := r.Live.List(ctx, &nodes); err != nil {
-		return knowledge.Present{}, fmt.Errorf("list Nodes, whose names and addresses are taken: %w", err)
+		return knowledge.Present{}, fmt.Errorf("list Nodes to see which names and addresses are taken: %w", err)
 	}
 	machines, err := r.machines(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Reconciler) machines(ctx context.Context) ([]machinev1beta1.Machine, er
 	var list machinev1beta1.MachineList
 	err := r.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("list Machines, whose names and addresses are taken: %w", err)
+		return nil, fmt.Errorf("list Machines to see which names and addresses are taken: %w", err)
 	}
 	return list.Items, nil
 }

@@ -114,7 +114,7 @@ func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.D
 	instance := b.fleet.instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
-			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance + " is not there any more, or is another one.",
+			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance + " no longer exists, or is another one.",
 		}
 	}
 	entry := v1alpha1.Disruption{
@@ -133,7 +133,7 @@ func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.D
 
 func machineGoes(instance string) policy.Decision {
 	return policy.Decision{
-		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance + " is gone, or is being deleted already.",
+		Check: "Machine", Reason: v1alpha1.ReasonMachineDeleting, Message: "The Machine of WindowsInstance " + instance + " is gone or already being deleted.",
 	}
 }
 
@@ -175,10 +175,10 @@ func (b *book) summarize() {
 	status.ObservedGeneration = b.policy.Generation
 	status.Summary, status.Nodes, status.Updated, status.Failed = text.Shortened(summary.Text, longestMessage), summary.Nodes, summary.Updated, summary.Failed
 
-	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "The policy can be followed."}
+	valid := metav1.Condition{Type: v1alpha1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "The operator can follow the policy."}
 	if b.settings.Invalid != "" {
 		valid.Status, valid.Reason = metav1.ConditionFalse, v1alpha1.ReasonDisruptionPolicyInvalid
-		valid.Message = "Until it is mended, no node is disturbed but to repair it or to take its host out: " + b.settings.Invalid
+		valid.Message = "Until the policy is corrected, nodes are disturbed only for repairs and for the removal of hosts: " + b.settings.Invalid
 	}
 	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSucceeded, Message: summary.Text}
 	if len(status.Disruptions) > 0 || summary.Updated < summary.Nodes {

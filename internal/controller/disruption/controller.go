@@ -150,7 +150,7 @@ func nextLook(b *book) time.Duration {
 func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disturbance.NodePool) error {
 	server, err := r.ServerVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must fit: %w", err)
+		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must match: %w", err)
 	}
 	var kubelets []disturbance.Kubelet
 	for _, node := range b.fleet.nodes {

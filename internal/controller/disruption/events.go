@@ -31,9 +31,9 @@ func (g *PolicyGate) emit(e disruptionEvent) {
 }
 
 func started(p *v1alpha1.WindowsDisruptionPolicy, instance *v1alpha1.WindowsInstance, d v1alpha1.Disruption) disruptionEvent {
-	what := "Node " + d.Node + " is disturbed now"
+	what := "Node " + d.Node + " is being disturbed"
 	if d.Machine != "" {
-		what = "Machine " + d.Machine + " is replaced now"
+		what = "Machine " + d.Machine + " is being replaced"
 	}
 	return disruptionEvent{instance, p, corev1.EventTypeNormal, "DisruptionStarted", "Disrupt", fmt.Sprintf("%s, within the WindowsDisruptionPolicy. Cause: %s.", what, d.Cause)}
 }

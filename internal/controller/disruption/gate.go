@@ -218,7 +218,7 @@ func (g *PolicyGate) Release(ctx context.Context, instance string) error {
 		return book.write(ctx)
 	})
 	if err != nil {
-		return fmt.Errorf("note that the node of WindowsInstance %s is disturbed no more: %w", instance, err)
+		return fmt.Errorf("record that the node of WindowsInstance %s is no longer disturbed: %w", instance, err)
 	}
 	return nil
 }

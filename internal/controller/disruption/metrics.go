@@ -8,7 +8,7 @@ import (
 var (
 	nodesDisrupted = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "wmco_nodes_disrupted",
-		Help: "Windows nodes that the operator disturbs now, and Machines that it has deleted and that are not replaced yet.",
+		Help: "Windows nodes that the operator is disturbing, and Machines that it has deleted and that are not replaced yet.",
 	})
 	disruptionsStarted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "wmco_disruptions_total",
@@ -20,11 +20,11 @@ var (
 	}, []string{"cause"})
 	nodesOutdated = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "wmco_nodes_outdated",
-		Help: "Windows nodes in service that do not have this operator's version.",
+		Help: "Windows nodes in service that were not configured by this version of the operator.",
 	})
 	upgradeStopped = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "wmco_upgrade_stopped",
-		Help: "1 while the changes of Windows nodes are stopped until an administrator acts; 0 otherwise.",
+		Help: "1 while changes of Windows nodes are stopped until an administrator acts, 0 otherwise.",
 	})
 )
 

@@ -60,7 +60,7 @@ func readFleet(ctx context.Context, live client.Reader, namespace string, settin
 			continue // the cluster has no Machine API, and so none of them
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list %s, to see which nodes are unavailable: %w", list.what, err)
+			return nil, fmt.Errorf("list %s to see which nodes are unavailable: %w", list.what, err)
 		}
 	}
 	f := newFleet(instances.Items, nodes.Items, machines.Items)

@@ -178,7 +178,7 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	})
 	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		csr := action.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
-		if action.GetSubresource() != "approval" || !approved(csr) || len(csr.Status.Certificate) > 0 {
+		if action.GetSubresource() != "approval" || !isApproved(csr) || len(csr.Status.Certificate) > 0 {
 			return false, nil, nil
 		}
 		block, _ := pem.Decode(csr.Spec.Request)
@@ -210,9 +210,9 @@ func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"
 	x.asNode(ofMachine(), x.key.Hash())
-	s := x.newScope(x.instance())
-	s.cluster = *x.facts
-	spec, err := s.desired("10.132.0.0/24")
+	s := x.scope(x.instance())
+	s.Cluster = *x.facts
+	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
 	if err != nil {
 		x.t.Fatal(err)
 	}

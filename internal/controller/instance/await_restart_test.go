@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
@@ -38,17 +39,17 @@ func TestAHostThatHasNotGoneDownYetIsWaitedFor(t *testing.T) {
 				instance.Status.RestartStartedAt = ptr.To(metav1.NewTime(noon.Add(-test.since)))
 			}
 			x := newTrial(t, instance)
-			s := x.newScope(instance)
-			s.session.agent, s.session.facts = `C:\k\wicd\wicd.exe`, &plan.Facts{}
+			s := x.scope(instance)
+			s.Session.Agent, s.Session.Facts = `C:\k\wicd\wicd.exe`, &plan.Facts{}
 
-			o := s.awaitRestart(&plan.Facts{System: host.SystemInfo{BootID: test.boot}})
+			o := x.rooms().link.AwaitRestart(s, &plan.Facts{System: host.SystemInfo{BootID: test.boot}})
 			if (o != nil) != test.waits {
 				t.Fatalf("in the way is %+v", o)
 			}
-			if test.waits && (o.outcome != wait || o.after <= 0 || o.after > lastRebootPoll || o.reason != v1alpha1.ReasonRebooting) {
+			if test.waits && (o.Outcome != obstacle.Wait || o.After <= 0 || o.After > lastRebootPoll || o.Reason != v1alpha1.ReasonRebooting) {
 				t.Errorf("it waits by %+v", o)
 			}
-			if test.waits && (s.session.agent != "" || s.session.facts != nil) {
+			if test.waits && (s.Session.Agent != "" || s.Session.Facts != nil) {
 				t.Error("what the host has told before it goes down is believed after it has come up")
 			}
 			if over := instance.Status.RestartStartedAt == nil; test.reboots && over == test.waits {

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -18,6 +16,9 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
@@ -70,26 +71,8 @@ type Reconciler struct {
 	// Jitter spreads retries: it returns a number in [0,1).
 	Jitter func() float64
 
-	sessions sessions
+	sessions scope.Sessions
 }
-
-// phase is one stage of an instance's way. It returns nil when it has nothing left to do, so that the next one may go on.
-type phase struct {
-	// name is for people: in events and in the log.
-	name string
-	run  func(context.Context, *scope) *obstacle
-	// keepsReady reports whether an obstacle of the phase leaves the Ready condition of a working node as it is; nil for no.
-	keepsReady func(*scope) bool
-	// asksHost is true when an obstacle of the phase says that the host did not answer.
-	asksHost bool
-	// letsOthersGoFirst is true when an instance that is being removed gives up its turn at an obstacle of the phase.
-	letsOthersGoFirst bool
-}
-
-// Values of phase.keepsReady.
-func always(*scope) bool           { return true }
-func whenNodeWorks(s *scope) bool  { return s.works }
-func whenKeyDiffers(s *scope) bool { return s.keyDiffers }
 
 // Reconcile runs the phases that the instance's desired state needs, until one must wait or fails, and writes the status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
@@ -103,25 +86,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("read WindowsInstance %s: %w", request.NamespacedName, err)
 	}
-	s := r.newScope(instance)
+	s, rooms := scope.New(instance, r.sessions.Of(instance.Name)), r.rooms()
 	defer func() {
-		if s.connection != nil {
-			r.Hosts.Release(s.connection)
+		if s.Connection != nil {
+			r.Hosts.Release(s.Connection)
 		}
-		if !s.finished {
+		if !s.Finished {
 			return // a phase has panicked, or the operator ends: nothing is known
 		}
-		if statusErr := s.writeStatus(ctx); statusErr != nil && err == nil {
+		if statusErr := rooms.status.Finish(ctx, s); statusErr != nil && err == nil {
 			result, err = ctrl.Result{}, statusErr
 		}
 	}()
 
-	for _, phase := range r.phases(instance) {
+	for _, phase := range rooms.phases(instance) {
 		if r.superseded(ctx, instance) {
-			return ctrl.Result{}, r.standBack(ctx, s, instance)
+			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
 		}
-		obstacle := phase.run(ctx, s)
-		if obstacle == nil {
+		o := phase.run(ctx, s)
+		if o == nil {
 			continue
 		}
 		if ctx.Err() != nil {
@@ -129,154 +112,45 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 			return ctrl.Result{}, nil
 		}
 		if r.superseded(ctx, instance) {
-			return ctrl.Result{}, r.standBack(ctx, s, instance)
+			return ctrl.Result{}, r.standBack(ctx, rooms, s, instance)
 		}
-		obstacle.phase = phase.name
-		obstacle = s.giveUpTurn(ctx, phase, r.countFailure(ctx, s, obstacle))
-		s.obstacle, s.finished = s.aside(phase, obstacle), true
-		return s.lookAgain(r.whenBlocked(ctx, s)), nil
+		o.Phase = phase.name
+		o = rooms.turn.GiveUp(ctx, s, phase.turn, rooms.rollback.Count(ctx, s, o))
+		s.Obstacle, s.Finished = aside(s, phase, o), true
+		return rooms.renew.lookAgain(s, r.whenBlocked(ctx, rooms.events, s)), nil
 	}
-	s.session.attempts, s.session.waiting, s.finished = 0, "", true
-	return s.lookAgain(ctrl.Result{}), nil
+	s.Session.Attempts, s.Session.Waiting, s.Finished = 0, "", true
+	return rooms.renew.lookAgain(s, ctrl.Result{}), nil
 }
 
 // forget drops what is held in memory for an instance that is gone.
 func (r *Reconciler) forget(name string) {
-	r.sessions.drop(name)
+	r.sessions.Drop(name)
 	r.Hosts.Close(name)
 }
 
-// phases are the table of contents of this package.
-func (r *Reconciler) phases(instance *v1alpha1.WindowsInstance) []phase {
-	switch {
-	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
-		return []phase{{name: "unmanaged", run: r.leaveAlone}}
-	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
-		return []phase{
-			{name: "disconnect", run: r.disconnect},
-			{name: "remember", run: r.rememberNode},
-			{name: "forgetNode", run: r.forgetNode},
-			{name: "lateNode", run: r.awaitLateNode},
-			{name: "forgetKubelet", run: r.forgetKubelet},
-			{name: "deleteInstance", run: r.deleteInstance},
-		}
-	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
-		return []phase{
-			{name: "pause", run: r.pause, letsOthersGoFirst: true},
-			{name: "settings", run: r.readSettings},
-			{name: "remember", run: r.rememberNode},
-			{name: "handOver", run: r.handOver},
-			{name: "key", run: r.readKeyForRemoval, letsOthersGoFirst: true},
-			{name: "drain", run: r.drain},
-			{name: "reachForRemoval", run: r.reachForRemoval},
-			{name: "giveBack", run: r.giveBack},
-			{name: "forgetNode", run: r.forgetNode},
-			{name: "forgetKubelet", run: r.forgetKubelet},
-			{name: "deleteInstance", run: r.deleteInstance},
-		}
-	}
-	return []phase{
-		{name: "entry", run: r.checkEntry, keepsReady: always},
-		{name: "pause", run: r.pause, keepsReady: always},
-		{name: "key", run: r.readKey, keepsReady: always},
-		{name: "cluster", run: r.readCluster, keepsReady: always},
-		{name: "settings", run: r.readSettings},
-		{name: "remember", run: r.rememberNode},
-		{name: "adoptMachine", run: r.adoptMachineNode},
-		{name: "renew", run: r.renewCertificates},
-		{name: "idle", run: r.stopIfNothingToDo},
-		{name: "failed", run: r.remindFailure},
-		{name: "replacement", run: r.awaitReplacement},
-		{name: "eligible", run: r.checkEligibility, keepsReady: whenNodeWorks},
-		{name: "turn", run: r.awaitTurn},
-		{name: "reach", run: r.reach, keepsReady: whenKeyDiffers, asksHost: true},
-		{name: "adoptKey", run: r.adoptKey},
-		{name: "inspect", run: r.inspect, asksHost: true},
-		{name: "rollBack", run: r.rollBack},
-		{name: "reboot", run: r.rebootRequested},
-		{name: "support", run: r.checkSupport},
-		{name: "preflight", run: r.checkWayToAPIServer},
-		{name: "claim", run: r.claimName},
-		{name: "adopt", run: r.adoptNode},
-		{name: "install", run: r.install},
-		{name: "join", run: r.join},
-		{name: "network", run: r.setUpNetwork},
-		{name: "verify", run: r.verify},
-		{name: "release", run: r.releaseNode},
-	}
-}
-
 // whenBlocked says when to look at the instance again, and logs what an administrator would want to find in the log.
-func (r *Reconciler) whenBlocked(ctx context.Context, s *scope) ctrl.Result {
-	o := s.obstacle
-	if o.outcome == nothingToDo {
-		s.session.attempts = 0
-		return ctrl.Result{RequeueAfter: o.after}
+func (r *Reconciler) whenBlocked(ctx context.Context, events event.Recorder, s *scope.Scope) ctrl.Result {
+	o := s.Obstacle
+	if o.Outcome == obstacle.NothingToDo {
+		s.Session.Attempts = 0
+		return ctrl.Result{RequeueAfter: o.After}
 	}
-	if o.outcome.isNews() && o.reason != s.before {
-		s.emit(stopped(s.instance, o))
+	if o.Outcome.IsNews() && o.Reason != s.Before {
+		events.Emit(event.Stopped(s.Instance, o))
 	}
-	logger := log.FromContext(ctx).WithValues("phase", o.phase, "reason", o.reason)
-	if !o.outcome.isFailure() {
-		s.session.attempts = 0
-		logger.V(1).Info(o.message)
-		return ctrl.Result{RequeueAfter: o.after}
+	logger := log.FromContext(ctx).WithValues("phase", o.Phase, "reason", o.Reason)
+	if !o.Outcome.IsFailure() {
+		s.Session.Attempts = 0
+		logger.V(1).Info(o.Message)
+		return ctrl.Result{RequeueAfter: o.After}
 	}
-	s.session.attempts++
-	delay := retryDelay(s.session.attempts, r.Jitter())
-	logger.Info(o.message, "retryAfter", delay.String())
-	if o.after > 0 {
-		delay = o.after
+	s.Session.Attempts++
+	delay := retryDelay(s.Session.Attempts, r.Jitter())
+	logger.Info(o.Message, "retryAfter", delay.String())
+	if o.After > 0 {
+		delay = o.After
 	}
-	s.retryAt = r.Clock.Now().Add(delay)
+	s.RetryAt = r.Clock.Now().Add(delay)
 	return ctrl.Result{RequeueAfter: delay}
-}
-
-// Retry delays after a failure: they double from the first to the last, so that a mended host is taken up within a minute and a
-// dead one costs one attempt a minute.
-const (
-	firstRetryDelay = 2 * time.Second
-	lastRetryDelay  = time.Minute
-)
-
-// retryDelay is the wait before the given attempt (from 1), spread by a fifth.
-func retryDelay(attempt int, jitter float64) time.Duration {
-	delay := firstRetryDelay
-	for i := 1; i < attempt && delay < lastRetryDelay; i++ {
-		delay *= 2
-	}
-	delay = min(delay, lastRetryDelay)
-	return delay - time.Duration(float64(delay)*0.2*jitter)
-}
-
-// pause stops when a user has paused the instance.
-func (r *Reconciler) pause(_ context.Context, s *scope) *obstacle {
-	if !s.instance.Spec.Paused {
-		return nil
-	}
-	return &obstacle{
-		condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonPaused, outcome: wait,
-		message: "The instance is paused: the operator neither touches the host nor watches over its node.",
-		next:    "Set spec.paused to false to let the operator go on.",
-	}
-}
-
-func isReady(node *corev1.Node) bool {
-	ready := readyCondition(node)
-	return ready != nil && ready.Status == corev1.ConditionTrue
-}
-
-// readyCondition is what the kubelet reports of its Node; nil before it has.
-func readyCondition(node *corev1.Node) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-// hostError wraps an error of the API with what was tried for which host.
-func hostError(what string, instance *v1alpha1.WindowsInstance, err error) error {
-	return fmt.Errorf("%s for host %s: %w", what, instance.Spec.Address, err)
 }

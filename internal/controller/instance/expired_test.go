@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/host"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
@@ -22,9 +23,9 @@ import (
 // identitiesOf are those of the node as the host has them in its spec, the kubelet's first.
 func (x *trial) identitiesOf() []nodespec.Identity {
 	x.t.Helper()
-	s := x.newScope(x.instance())
-	s.cluster = *x.facts
-	spec, err := s.desired(trialSubnet)
+	s := x.scope(x.instance())
+	s.Cluster = *x.facts
+	spec, err := x.rooms().specs.Of(s, trialSubnet)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing
 	x.clock.Step(2 * month)
 	x.letTimePass()
 	x.reports(corev1.ConditionUnknown)
-	x.sessions = sessions{} // the operator was away as well
+	x.sessions = scope.Sessions{} // the operator was away as well
 	gate.shut(v1alpha1.ReasonWaitingForTurn)
 	if err := h.machine.Boot(t.Context()); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 		t.Errorf("signed %v; it says %q", signed, condition.Message)
 	}
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 1 || approved(&list.Items[0]) {
+	if err != nil || len(list.Items) != 1 || isApproved(&list.Items[0]) {
 		t.Errorf("%d requests (%v)", len(list.Items), err)
 	}
 }

@@ -68,7 +68,7 @@ func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
 	x := newTrial(t)
 	gate := openGate()
 	gate.held, x.Gate = []string{machine}, gate
-	if o := x.newScope(ofMachine()).leaveGate(t.Context()); o != nil || len(gate.asked) > 0 || !slices.Equal(gate.released, []string{machine}) {
+	if o := x.rooms().turn.Leave(t.Context(), x.scope(ofMachine())); o != nil || len(gate.asked) > 0 || !slices.Equal(gate.released, []string{machine}) {
 		t.Errorf("%+v; asked %v, released %v", o, gate.asked, gate.released)
 	}
 }
@@ -76,8 +76,8 @@ func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
 //
 func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
-	s := x.newScope(x.instance())
-	s.cluster, s.key = *x.facts, x.key
+	s := x.scope(x.instance())
+	s.Cluster, s.Key = *x.facts, x.key
 	gate := openGate()
 	gate.held = []string{machine}
 	released := false
@@ -90,7 +90,7 @@ func TestANodeIsSaidToBeUpToDateBeforeTheNextOnesTurnComes(t *testing.T) {
 		}
 	}
 	x.Gate = gate
-	if o := x.releaseNode(t.Context(), s); o != nil || !released {
+	if o := x.rooms().release.run(t.Context(), s); o != nil || !released {
 		t.Errorf("released: %t; %+v", released, o)
 	}
 }

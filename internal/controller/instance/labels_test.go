@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,16 +31,16 @@ func TestWhatTheKubeletSaysOfItsSystemIsNotTheOperatorsToSet(t *testing.T) {
 	write := func(said map[string]string) {
 		t.Helper()
 		node = x.node()
-		setAll(&node.Labels, said)
+		maps.Copy(node.Labels, said)
 		if err := x.Client.Update(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 	}
 	mark := func() {
 		t.Helper()
-		s := x.newScope(x.instance())
-		s.key = x.key
-		if err := s.markNode(t.Context(), x.node()); err != nil {
+		s := x.scope(x.instance())
+		s.Key = x.key
+		if err := x.rooms().nodes.Release(t.Context(), s.Instance, x.node(), s.Key.Hash()); err != nil {
 			t.Fatal(err)
 		}
 	}

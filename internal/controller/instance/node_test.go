@@ -16,7 +16,7 @@ func joins(t *testing.T, instance *v1alpha1.WindowsInstance) (*trial, *corev1.No
 	t.Helper()
 	instance.Status = joinedInProgress().Status
 	x := newTrial(t, instance, registered())
-	if err := x.newScope(instance).bindNode(t.Context(), x.node()); err != nil {
+	if err := x.rooms().nodes.Bind(t.Context(), instance, x.node()); err != nil {
 		t.Fatal(err)
 	}
 	return x, x.node()
@@ -111,7 +111,7 @@ func TestTaintsOfAMachineAreSetWhenItsNodeJoins(t *testing.T) {
 	if err := x.Client.Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.newScope(instance).bindNode(t.Context(), x.node()); err != nil {
+	if err := x.rooms().nodes.Bind(t.Context(), instance, x.node()); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(taints(x.node()), " "); strings.Contains(got, "gpu") {

@@ -216,21 +216,6 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 	})
 }
 
-func TestWhatAnOlderOperatorHasWrittenOnANodeGoesWhenItIsUpToDate(t *testing.T) {
-	node := olderNode()
-	node.Annotations[v1alpha1.AnnotationUsername], node.Annotations[v1alpha1.AnnotationTakenOverFrom] = "encrypted", olderVersion
-	node.Labels["a-users"], node.Spec.Unschedulable = "label", true
-	dropOlderMarks(node)
-	if len(node.Annotations) != 2 || node.Labels["a-users"] == "" || !node.Spec.Unschedulable {
-		t.Errorf("a Node that a user has made unschedulable has %v, %v, unschedulable: %t", node.Annotations, node.Labels, node.Spec.Unschedulable)
-	}
-	node.Labels[v1alpha1.LabelUpgrading] = "true"
-	dropOlderMarks(node)
-	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked || node.Spec.Unschedulable {
-		t.Error("a Node whose upgrade the older operator has begun stays unschedulable")
-	}
-}
-
 // A Machine that no version has configured to its end is not replaced, and would wait for that for ever.
 func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
 	node := olderNode()

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
 // bringing is a scope that is connected to a host, on which the files are. An agent of ours has told what the host is, if it is known.
-func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope) {
+func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope.Scope) {
 	t.Helper()
 	x := newTrial(t)
 	for name, size := range files {
@@ -27,9 +28,9 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 	if err := x.Client.Create(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
-	s := x.newScope(instance)
+	s := x.scope(instance)
 	var err error
-	s.connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7", User: "Administrator", Key: x.key})
+	s.Connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7", User: "Administrator", Key: x.key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +74,8 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, s := bringing(t, c.ref, c.known, c.files)
-			where := s.brings(t, nodespec.LandingPath)
-			agent, err := s.agentFile()
+			where := x.brings(s, nodespec.LandingPath)
+			agent, err := x.Payload.Agent()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,17 +91,17 @@ func TestTheAgentIsSentWhole(t *testing.T) {
 }
 
 // brings has the agent brought, and expects it in a place.
-func (s *scope) brings(t *testing.T, place func(sha256 string) string) string {
-	t.Helper()
-	agent, err := s.agentFile()
+func (x *trial) brings(s *scope.Scope, place func(sha256 string) string) string {
+	x.t.Helper()
+	agent, err := x.Payload.Agent()
 	if err != nil {
-		t.Fatal(err)
+		x.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(x.t.Context(), time.Minute)
 	defer cancel()
-	where, err := s.bringAgent(ctx, agent)
+	where, err := x.rooms().link.BringAgent(ctx, s, agent)
 	if err != nil || where != place(agent.SHA256) {
-		t.Fatalf("%s, %v", where, err)
+		x.t.Fatalf("%s, %v", where, err)
 	}
 	return where
 }
@@ -109,29 +110,36 @@ func (s *scope) brings(t *testing.T, place func(sha256 string) string) string {
 func TestAProgramThatNobodyKnowsIsNotTakenForTheAgent(t *testing.T) {
 	agents := func(t *testing.T, place func(sha256 string) string) map[string]int64 {
 		t.Helper()
-		agent, err := newTrial(t).newScope(ofMachine()).agentFile()
+		agent, err := newTrial(t).Payload.Agent()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return map[string]int64{place(agent.SHA256): agent.Size}
 	}
 	t.Run("on a host that is new", func(t *testing.T) {
-		_, s := bringing(t, nil, false, agents(t, nodespec.AgentPath))
-		s.brings(t, nodespec.LandingPath)
+		x, s := bringing(t, nil, false, agents(t, nodespec.AgentPath))
+		x.brings(s, nodespec.LandingPath)
 	})
 	t.Run("on a host that shows another key, which an administrator has accepted", func(t *testing.T) {
-		_, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
-		s.instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "YmVmb3Jl"}
-		s.pinHostKey(s.connection.HostKey(), false)
-		s.brings(t, nodespec.LandingPath)
+		x, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
+		s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: "ssh-ed25519", Key: "YmVmb3Jl"}
+		x.Hosts.Release(s.Connection)
+		x.annotate(v1alpha1.AnnotationAcceptHostKey, x.host.fingerprint())
+		status := s.Instance.Status
+		s = x.scope(x.instance())
+		s.Instance.Status, s.Key = status, x.key
+		if o := x.rooms().link.Reach(t.Context(), s); o != nil {
+			t.Fatalf("%+v", o)
+		}
+		x.brings(s, nodespec.LandingPath)
 	})
 	t.Run("while the agent on a host that ours has closed to others is not sent again", func(t *testing.T) {
-		_, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
-		s.brings(t, nodespec.AgentPath)
+		x, s := bringing(t, nil, true, agents(t, nodespec.AgentPath))
+		x.brings(s, nodespec.AgentPath)
 	})
 	t.Run("and neither is one that has landed before", func(t *testing.T) {
 		x, s := bringing(t, nil, false, agents(t, nodespec.LandingPath))
-		where := s.brings(t, nodespec.LandingPath)
+		where := x.brings(s, nodespec.LandingPath)
 		file, err := x.host.own.Open(onDisk(where))
 		if err != nil {
 			t.Fatal(err)

@@ -4,15 +4,22 @@ import (
 	"context"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// checkEligibility refuses what can be refused without a connection: a cluster that cannot have Windows nodes, and a Machine that cannot
+// eligible is the phase that asks nobody but the cluster.
+type eligible struct {
+	line support.ReleaseLine
+}
+
+// run refuses what can be refused without a connection: a cluster that cannot have Windows nodes, and a Machine that cannot
 // become one. The facts of the cluster are watched, so nothing is asked again.
-func (r *Reconciler) checkEligibility(_ context.Context, s *scope) *obstacle {
-	decision := r.Line.SupportCluster(s.cluster)
-	if decision.Allowed && s.ofMachine() {
-		decision = support.Machine(s.cluster, s.instance.Spec.Source.Machine.Name)
+func (p eligible) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
+	decision := p.line.SupportCluster(s.Cluster)
+	if decision.Allowed && s.OfMachine() {
+		decision = support.Machine(s.Cluster, s.Instance.Spec.Source.Machine.Name)
 	}
 	if decision.Allowed {
 		return nil
@@ -21,7 +28,7 @@ func (r *Reconciler) checkEligibility(_ context.Context, s *scope) *obstacle {
 	if decision.Reason == v1alpha1.ReasonMachineNameTooLong {
 		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
 	}
-	return &obstacle{
-		condition: v1alpha1.ConditionSupported, reason: decision.Reason, outcome: needsAdministrator, message: decision.Message, next: next,
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator, Message: decision.Message, Next: next,
 	}
 }

@@ -4,47 +4,48 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/delivery"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
+
+// network is the phase that sets up the pod network.
+type network struct {
+	specs    desired.Specs
+	delivery delivery.Delivery
+	clock    clock.PassiveClock
+}
 
 // subnetLimit is how long the cluster's network may take to assign a pod subnet before it counts as a failure.
 const subnetLimit = 5 * time.Minute
 
-// setUpNetwork waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up what needs it.
-func (r *Reconciler) setUpNetwork(ctx context.Context, s *scope) *obstacle {
-	spec, o := s.spec(ctx)
+// run waits for the pod subnet that the hybrid overlay assigns to the Node, and has the agent set up what needs it.
+func (p network) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {
 		return o
 	}
 	if spec.Network.PodSubnet == "" {
-		return s.awaited("a pod subnet", subnetLimit, &obstacle{
-			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonPodSubnetNotAssigned, outcome: changeFailed,
-			message: "Node " + s.nodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
-			next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods and at hybridClusterNetwork.",
+		return s.Awaited(p.clock.Now(), "a pod subnet", subnetLimit, &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonPodSubnetNotAssigned, Outcome: obstacle.ChangeFailed,
+			Message: "Node " + s.NodeName() + " has no annotation " + v1alpha1.AnnotationPodSubnet + " yet.",
+			Next:    "OVN-Kubernetes' hybrid overlay assigns it. If this lasts, look at the ovnkube-control-plane pods and at hybridClusterNetwork.",
 		})
 	}
-	if o := s.apply(ctx, spec); o != nil {
+	if o := p.delivery.Apply(ctx, s, spec); o != nil {
 		return o
 	}
-	if needs := s.session.left.Needs; len(needs) > 0 {
-		return &obstacle{
-			condition: v1alpha1.ConditionNetworkReady, reason: v1alpha1.ReasonInProgress, keepsTurn: true,
-			message: "The agent still needs " + string(needs[0]) + " to set up the network.",
-			next:    "The operator looks again.",
+	if needs := s.Session.Left.Needs; len(needs) > 0 {
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionNetworkReady, Reason: v1alpha1.ReasonInProgress, KeepsTurn: true,
+			Message: "The agent still needs " + string(needs[0]) + " to set up the network.",
+			Next:    "The operator looks again.",
 		}
 	}
-	s.pass(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")
+	s.Pass(v1alpha1.ConditionNetworkReady, "The pod network "+spec.Network.PodSubnet+" is set up.")
 	return nil
-}
-
-// awaited turns an obstacle into a wait that becomes a failure after the limit.
-func (s *scope) awaited(what string, limit time.Duration, o *obstacle) *obstacle {
-	since := s.session.waitingSince(what, s.Clock.Now())
-	rest := limit - s.Clock.Since(since)
-	if rest > 0 {
-		o.outcome, o.after = wait, rest
-		return o
-	}
-	o.message += " This has lasted longer than " + limit.String() + "."
-	return o
 }

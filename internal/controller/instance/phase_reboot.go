@@ -2,66 +2,80 @@ package instance
 
 import (
 	"context"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// rebootWanted reports whether somebody has asked for a restart of the node's host.
-func rebootWanted(node *corev1.Node) bool {
-	_, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]
-	return wanted
+// restartedPoll is how soon a host is looked at again that has restarted by itself.
+const restartedPoll = 500 * time.Millisecond
+
+// reboot is the phase that restarts a host because somebody has asked for it.
+type reboot struct {
+	link   link.Link
+	turn   turn.Turn
+	status status.Writer
+	nodes  nodes.Nodes
+	events event.Recorder
+	clock  clock.PassiveClock
 }
 
-// rebootRequested restarts the host of a node in service because an administrator has asked for it. The annotation is taken away with the
+// run restarts the host of a node in service because an administrator has asked for it. The annotation is taken away with the
 // node's release, when it was checked to work again. Which boot is to end is written down first, so that there is one restart and no
 // second, whoever is killed meanwhile.
-func (r *Reconciler) rebootRequested(ctx context.Context, s *scope) *obstacle {
-	node, err := s.node(ctx)
+func (p reboot) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	requested := s.instance.Status.RequestedReboot
-	if node == nil || !s.released(node) || requested == nil && !rebootWanted(node) {
+	requested := s.Instance.Status.RequestedReboot
+	if node == nil || !s.Released(node) || requested == nil && !nodes.RebootWanted(node) {
 		return nil
 	}
-	boot := s.session.facts.System.BootID
+	boot := s.Session.Facts.System.BootID
 	if requested != nil && requested.BootID != boot {
 		return nil // it was done; the node is checked next
 	}
 	// It may be long ago that the node had its turn and was drained for a restart that was not done.
-	s.instance.Status.RequestedReboot = nil
-	if requested != nil && !rebootWanted(node) {
+	s.Instance.Status.RequestedReboot = nil
+	if requested != nil && !nodes.RebootWanted(node) {
 		return nil // and nobody wants it any more
 	}
-	if o := s.acquire(ctx, node, v1alpha1.CauseReboot); o != nil {
+	if o := p.turn.Acquire(ctx, s, node, v1alpha1.CauseReboot); o != nil {
 		return o
 	}
-	if o := s.drainNode(ctx, node, v1alpha1.CauseReboot); o != nil {
+	if o := p.turn.Drain(ctx, s, node, v1alpha1.CauseReboot); o != nil {
 		return o
 	}
-	s.instance.Status.RequestedReboot = requested
+	s.Instance.Status.RequestedReboot = requested
 	if requested == nil {
-		s.instance.Status.RequestedReboot = &v1alpha1.RequestedReboot{BootID: boot, StartedAt: metav1.NewTime(r.Clock.Now())}
-		if err := s.patchStatus(ctx); err != nil {
-			return apiObstacle(v1alpha1.ConditionPrepared, "note the restart", err)
+		s.Instance.Status.RequestedReboot = &v1alpha1.RequestedReboot{BootID: boot, StartedAt: metav1.NewTime(p.clock.Now())}
+		if err := p.status.Patch(ctx, s); err != nil {
+			return obstacle.API(v1alpha1.ConditionPrepared, "note the restart", err)
 		}
-		s.emit(rebootBegins(s.instance, node))
+		p.events.Emit(event.RebootBegins(s.Instance, node))
 	}
-	line, err := s.run(ctx, verb.Reboot, "--boot-id", "boot:"+boot)
+	line, err := p.link.Run(ctx, s, verb.Reboot, "--boot-id", "boot:"+boot)
 	if err != nil {
-		return s.hostFailed(v1alpha1.ConditionPrepared, err)
+		return p.link.Failed(s, v1alpha1.ConditionPrepared, err)
 	}
 	if line.Type != verb.TypeRebooting {
-		s.session.forgetHost()
-		s.Hosts.Close(s.instance.Name)
-		return &obstacle{
-			condition: v1alpha1.ConditionPrepared, reason: v1alpha1.ReasonInProgress, outcome: wait, keepsTurn: true, after: firstRebootPoll,
-			message: "The host has restarted in the meantime.", next: "The operator looks at it again.",
+		p.link.Close(s)
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true, After: restartedPoll,
+			Message: "The host has restarted in the meantime.", Next: "The operator looks at it again.",
 		}
 	}
-	return s.beginRestart()
+	return p.link.BeginRestart(s)
 }

@@ -10,117 +10,129 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/certificates"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
+// renew is the phase that renews certificates.
+type renew struct {
+	link   link.Link
+	status status.Writer
+	nodes  nodes.Nodes
+	specs  desired.Specs
+	signer certificates.Signer
+	clock  clock.PassiveClock
+	jitter func() float64
+}
+
 // renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be renewed at once, or soon.
 const renewalFloor = time.Minute
 
-// renewal is how it stands with certificates that are to be renewed.
-type renewal struct {
-	// attempts counts failures in a row; the next attempt is not before next.
-	attempts int
-	next     time.Time
-	// failure is that of the last attempt; nil when it succeeded.
-	failure *obstacle
-}
-
-// renewCertificates gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no window:
+// run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no window:
 // nothing is restarted, and what else is to be changed on the host stays as it is. A failure holds nothing else up, and is told where
 // nothing else is to be told. A node that does not work gets what it lacks on the way that brings it back.
-func (r *Reconciler) renewCertificates(ctx context.Context, s *scope) *obstacle {
-	due, _ := dueCertificates(s.instance.Status.Certificates, r.Clock.Now(), 0)
-	if len(due) == 0 || s.instance.Status.SpecDigest == "" {
-		s.session.renewal = renewal{next: s.session.renewal.next}
+func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	due, _ := certificates.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
+	if len(due) == 0 || s.Instance.Status.SpecDigest == "" {
+		s.Session.Renewal = scope.Renewal{Next: s.Session.Renewal.Next}
 		return nil
 	}
-	node, err := s.node(ctx)
+	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
-		return apiObstacle(v1alpha1.ConditionReady, "read the Node", err)
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !ownership.Bound(s.instance, node) || !s.released(node) || !isReady(node) {
+	if node == nil || !ownership.Bound(s.Instance, node) || !s.Released(node) || !nodes.IsReady(node) {
 		return nil
 	}
-	state := &s.session.renewal
-	if r.Clock.Now().Before(state.next) {
-		if state.failure != nil {
-			s.renewal = waitingStill(state.failure, state.next.Sub(r.Clock.Now()))
+	state := &s.Session.Renewal
+	if p.clock.Now().Before(state.Next) {
+		if state.Failure != nil {
+			s.Renewal = waitingStill(state.Failure, state.Next.Sub(p.clock.Now()))
 		}
 		return nil
 	}
-	failure := r.renew(ctx, s, node.Annotations[v1alpha1.AnnotationPodSubnet], due)
+	failure := p.renewDue(ctx, s, node.Annotations[v1alpha1.AnnotationPodSubnet], due)
 	if ctx.Err() != nil {
 		return failure // the operator ends
 	}
-	s.endRenewal()
+	p.link.LetGo(s) // what comes next may be long after
 	if failure == nil {
-		*state = renewal{next: r.Clock.Now().Add(renewalFloor)}
-		if err := s.patchStatus(ctx); err != nil {
-			return apiObstacle(v1alpha1.ConditionUpToDate, "note that certificates were renewed", err)
+		*state = scope.Renewal{Next: p.clock.Now().Add(renewalFloor)}
+		if err := p.status.Patch(ctx, s); err != nil {
+			return obstacle.API(v1alpha1.ConditionUpToDate, "note that certificates were renewed", err)
 		}
 		return nil
 	}
-	state.attempts++
-	delay := retryDelay(state.attempts, r.Jitter())
-	s.renewal = notRenewed(s.instance, failure, due, delay)
-	state.next, state.failure = r.Clock.Now().Add(delay), s.renewal
+	state.Attempts++
+	delay := retryDelay(state.Attempts, p.jitter())
+	s.Renewal = notRenewed(s.Instance, failure, due, delay)
+	state.Next, state.Failure = p.clock.Now().Add(delay), s.Renewal
 	return nil
 }
 
-// renew has the agent make keys and requests, has these signed, and has the certificates put in place.
-func (r *Reconciler) renew(ctx context.Context, s *scope, subnet string, due []string) *obstacle {
-	spec, err := s.desired(subnet)
+// renewDue has the agent make keys and requests, has these signed, and has the certificates put in place.
+func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due []string) *obstacle.Obstacle {
+	spec, err := p.specs.Of(s, subnet)
 	if err != nil {
-		return specObstacle(err)
+		return obstacle.Spec(err)
 	}
 	identities := slices.DeleteFunc(slices.Clone(spec.Identities), func(i nodespec.Identity) bool { return !slices.Contains(due, i.Name) })
 	if len(identities) == 0 {
-		s.noteCertificates(spec) // the node's services need them no more
+		certificates.Note(&s.Instance.Status, spec, s.Session.Facts, p.clock.Now()) // the node's services need them no more
 		return nil
 	}
-	if o := r.reach(ctx, s); o != nil {
+	if o := p.link.Reach(ctx, s); o != nil {
 		return o
 	}
-	if o := r.inspect(ctx, s); o != nil {
+	if o := p.link.Inspect(ctx, s); o != nil {
 		return o
 	}
 	var names []string
 	for _, identity := range identities {
 		names = append(names, "--identity", identity.Name)
 	}
-	line, err := s.run(ctx, verb.Renew, names...)
+	line, err := p.link.Run(ctx, s, verb.Renew, names...)
 	if err != nil {
-		return s.hostFailed(v1alpha1.ConditionUpToDate, err)
+		return p.link.Failed(s, v1alpha1.ConditionUpToDate, err)
 	}
-	certificates := map[string]string{}
+	issued := map[string]string{}
 	for _, identity := range identities {
-		certificate, o := s.issue(ctx, identity, line.Result.Facts)
+		certificate, o := p.signer.Issue(ctx, s, identity, line.Result.Facts)
 		if o != nil {
 			return o
 		}
-		certificates[identity.Name] = string(certificate)
+		issued[identity.Name] = string(certificate)
 	}
-	line, err = s.run(ctx, verb.Renew, append(names, certificateArguments(certificates)...)...)
+	line, err = p.link.Run(ctx, s, verb.Renew, append(names, certificateArguments(issued)...)...)
 	if err != nil {
-		return s.hostFailed(v1alpha1.ConditionUpToDate, err)
+		return p.link.Failed(s, v1alpha1.ConditionUpToDate, err)
 	}
-	if left := neededCertificates(*line.Result.Plan); len(left) > 0 {
-		return s.certificateNotTaken(ctx, left[0])
+	if left := certificates.Needed(*line.Result.Plan); len(left) > 0 {
+		return p.signer.NotTaken(ctx, s.Instance.Name, left[0])
 	}
-	s.noteIssued(certificates)
+	certificates.NoteIssued(&s.Instance.Status, issued)
 	return nil
 }
 
 // certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds anything to change: their DER
 // form in base64url.
-func certificateArguments(certificates map[string]string) []string {
+func certificateArguments(issued map[string]string) []string {
 	var arguments []string
-	for _, name := range slices.Sorted(maps.Keys(certificates)) {
+	for _, name := range slices.Sorted(maps.Keys(issued)) {
 		var chain []byte
-		for block, rest := pem.Decode([]byte(certificates[name])); block != nil; block, rest = pem.Decode(rest) {
+		for block, rest := pem.Decode([]byte(issued[name])); block != nil; block, rest = pem.Decode(rest) {
 			if block.Type == "CERTIFICATE" {
 				chain = append(chain, block.Bytes...)
 			}
@@ -130,21 +142,11 @@ func certificateArguments(certificates map[string]string) []string {
 	return arguments
 }
 
-// endRenewal lets the connection go. What comes next may be long after.
-func (s *scope) endRenewal() {
-	if s.connection != nil {
-		s.Hosts.Release(s.connection)
-		s.connection = nil
-	}
-	s.session.forgetHost()
-	s.Hosts.Close(s.instance.Name)
-}
-
 // notRenewed is what an administrator reads while a certificate cannot be renewed of a node that works.
-func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle, due []string, after time.Duration) *obstacle {
+func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle.Obstacle, due []string, after time.Duration) *obstacle.Obstacle {
 	told := *failure
-	told.condition, told.after, told.outcome = v1alpha1.ConditionUpToDate, after, tryAgain
-	told.message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "), expiry(instance, due), failure.message)
+	told.Condition, told.After, told.Outcome = v1alpha1.ConditionUpToDate, after, obstacle.TryAgain
+	told.Message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "), expiry(instance, due), failure.Message)
 	return &told
 }
 
@@ -158,8 +160,27 @@ func expiry(instance *v1alpha1.WindowsInstance, due []string) string {
 }
 
 // waitingStill is an obstacle that is looked at again after another time.
-func waitingStill(failure *obstacle, after time.Duration) *obstacle {
+func waitingStill(failure *obstacle.Obstacle, after time.Duration) *obstacle.Obstacle {
 	told := *failure
-	told.after = after
+	told.After = after
 	return &told
+}
+
+// lookAgain brings the next look forward to when certificates are to be renewed.
+func (p renew) lookAgain(s *scope.Scope, result ctrl.Result) ctrl.Result {
+	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || s.Instance.Spec.Paused {
+		return result
+	}
+	now := p.clock.Now()
+	due, next := certificates.Due(s.Instance.Status.Certificates, now, p.jitter())
+	if len(due) > 0 {
+		switch retry := s.Session.Renewal.Next.Sub(now); {
+		case retry > 0:
+			next = certificates.Sooner(next, retry)
+		case s.Obstacle == nil || s.Obstacle.Outcome == obstacle.NothingToDo:
+			next = certificates.Sooner(next, firstRetryDelay) // it became due on the way
+		}
+	}
+	result.RequeueAfter = certificates.Sooner(result.RequeueAfter, next)
+	return result
 }

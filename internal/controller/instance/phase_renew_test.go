@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
@@ -44,7 +45,7 @@ func TestCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 				t.Fatalf("renewal %d at %s of what was good until %s: the host has %+v", renewals, x.clock.Now(), before.NotAfter, got)
 			}
 			if renewals == 2 { // another operator takes over
-				x.sessions = sessions{}
+				x.sessions = scope.Sessions{}
 			}
 		}
 		if after <= 0 || after > week || passes > 2000 {
@@ -198,9 +199,9 @@ func TestARenewalForAnotherIdentityIsRefused(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(month)
 	signed := x.signs(month)
-	s := x.newScope(x.instance())
-	s.cluster = *x.facts
-	spec, err := s.desired("10.132.0.0/24")
+	s := x.scope(x.instance())
+	s.Cluster = *x.facts
+	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
 	if err != nil {
 		t.Fatal(err)
 	}

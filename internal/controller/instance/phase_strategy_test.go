@@ -71,9 +71,9 @@ func TestAVersionThatChangesNothingOnTheHostMovesTheAnnotationOnly(t *testing.T)
 // failedWith gives the instance a change that has failed, and was rolled back.
 func (x *trial) failedWith(instance *v1alpha1.WindowsInstance, reason string, retryAfter time.Duration) *v1alpha1.WindowsInstance {
 	x.t.Helper()
-	s := x.newScope(instance.DeepCopy())
-	s.cluster = *x.facts
-	spec, err := s.desired("10.132.0.0/24")
+	s := x.scope(instance.DeepCopy())
+	s.Cluster = *x.facts
+	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -147,21 +147,13 @@ func TestAnotherVersionIsNoRepair(t *testing.T) {
 	if x.dials != 0 || instance.Status.FailedChange == nil {
 		t.Errorf("%d connections, failure %+v", x.dials, instance.Status.FailedChange)
 	}
-	s := x.newScope(x.instance())
-	if cause := s.causeOfChange(node); cause != v1alpha1.CauseUpgrade {
+	s := x.scope(x.instance())
+	if cause := x.rooms().changes.CauseOf(s, node); cause != v1alpha1.CauseUpgrade {
 		t.Errorf("its host is as it was, and is to be changed by %s", cause)
 	}
-	s.instance.Status.SpecDigest = ""
-	if cause := s.causeOfChange(node); cause != v1alpha1.CauseRepair {
+	s.Instance.Status.SpecDigest = ""
+	if cause := x.rooms().changes.CauseOf(s, node); cause != v1alpha1.CauseRepair {
 		t.Errorf("its host is half changed, and is to be changed by %s", cause)
-	}
-}
-
-func TestTheTimeBetweenAttemptsDoublesUpToADay(t *testing.T) {
-	for attempts, want := range map[int32]time.Duration{1: 30 * time.Minute, 2: time.Hour, 3: 2 * time.Hour, 7: 24 * time.Hour, 1000: 24 * time.Hour} {
-		if got := changeRetry(30*time.Minute, attempts); got != want {
-			t.Errorf("after %d attempts: %s, want %s", attempts, got, want)
-		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
@@ -44,7 +45,7 @@ func TestAHostIsLeftAloneWhileItsMachineIsDeletedFailedOrIgnored(t *testing.T) {
 			if instance.Status.Summary != reason || !strings.Contains(instance.Status.NextAction, says) || !strings.Contains(ready.Message, machine) {
 				t.Errorf("summary %q, message %q, next %q", instance.Status.Summary, ready.Message, instance.Status.NextAction)
 			}
-			for _, condition := range way {
+			for _, condition := range scope.Conditions {
 				if condition != v1alpha1.ConditionReady && !reflect.DeepEqual(meta.FindStatusCondition(before.Status.Conditions, condition).Status,
 					meta.FindStatusCondition(instance.Status.Conditions, condition).Status) {
 					t.Errorf("condition %s has changed", condition)

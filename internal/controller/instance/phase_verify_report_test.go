@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -31,8 +32,8 @@ func TestAReadyOfTheFormerKubeletIsNoProof(t *testing.T) {
 	t.Run("the node is proven once its kubelet has reported", func(t *testing.T) {
 		x, _, instance := restartKubelet(t)
 		ready := expect(t, instance, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady)
-		if !isReady(x.node()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
-			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, isReady(x.node()))
+		if !nodes.IsReady(x.node()) || !strings.Contains(ready.Message, "It has not reported at all since it began at ") {
+			t.Errorf("the message is %q, and the Node Ready: %t", ready.Message, nodes.IsReady(x.node()))
 		}
 		if _, after := x.reconcile(); after > readyPoll {
 			t.Errorf("it is looked at again after %s, and nothing wakes the operator before", after)

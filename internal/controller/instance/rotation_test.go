@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/certificates"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
@@ -34,7 +36,7 @@ func (w *weather) strike() {
 	lasts := w.minutes(180)
 	switch w.dice.IntN(5) {
 	case 0: // another operator takes over
-		w.sessions = sessions{}
+		w.sessions = scope.Sessions{}
 	case 1:
 		w.host.off = true
 		w.next = w.clock.Now().Add(lasts)
@@ -44,7 +46,7 @@ func (w *weather) strike() {
 	case 3: // the clock is set back
 		w.clock.SetTime(w.clock.Now().Add(-w.minutes(60)))
 	case 4: // no operator runs
-		w.sessions = sessions{}
+		w.sessions = scope.Sessions{}
 		w.clock.Step(lasts)
 	}
 	w.next = w.clock.Now().Add(w.minutes(12 * 60))
@@ -111,10 +113,10 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 
 func TestAThousandHostsAreNotRenewedAtOnce(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 1))
-	certificates := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortLife))}
+	noted := []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(shortLife))}
 	var looks []time.Duration
 	for range 1000 {
-		due, next := dueCertificates(certificates, noon, dice.Float64())
+		due, next := certificates.Due(noted, noon, dice.Float64())
 		if len(due) > 0 {
 			t.Fatalf("due are %q", due)
 		}

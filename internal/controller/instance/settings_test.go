@@ -259,7 +259,7 @@ func TestCertificatesOfAllServicesComeInOneGo(t *testing.T) {
 		t.Errorf("the service: %t, %s", there, service.State)
 	}
 	// With the node go the requests that were made for it.
-	if err := x.deleteRequests(t.Context(), x.newScope(x.instance())); err != nil {
+	if err := x.rooms().signer.DeleteRequests(t.Context(), machine); err != nil {
 		t.Fatal(err)
 	}
 	if requests, err = x.clientset.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{}); err != nil || len(requests.Items) > 0 {

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/payload"
@@ -55,6 +56,11 @@ type trial struct {
 	dials     int
 	// server is what is dialed in place of host, when it is set.
 	server func(context.Context) (net.Conn, error)
+}
+
+// scope is the scope of a reconcile of an instance that begins.
+func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
+	return scope.New(instance, x.sessions.Of(instance.Name))
 }
 
 // newTrial has the Secret with a key that the host accepts, and the objects. The cluster is supported.
@@ -196,15 +202,15 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 	status.NodeRef = &v1alpha1.NodeReference{Name: machine, UID: "node-uid", Confirmed: true}
 	status.HostKey = &v1alpha1.HostKey{Type: pinned.Type(), Key: encoded(pinned), Fingerprint: ssh.FingerprintSHA256(pinned)}
 	status.PublicKeyHash = keyHash
-	for _, condition := range way {
+	for _, condition := range scope.Conditions {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "It was so.", LastTransitionTime: metav1.NewTime(noon),
 		})
 	}
 	status.Summary = v1alpha1.ReasonReady
-	s := x.newScope(instance)
-	s.cluster = *x.facts
-	spec, err := s.desired("10.132.0.0/24")
+	s := x.scope(instance)
+	s.Cluster = *x.facts
+	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -263,7 +269,10 @@ func wholePayload(t *testing.T) *payload.Payload {
 		sources = append(sources, source)
 	}
 	p, err := payload.Write(t.TempDir(), payload.Build{Version: "1.2.3", Components: sources})
-	return must(t, p, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // newPrivateKey returns a key as a file and read.

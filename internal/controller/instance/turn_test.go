@@ -8,6 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/verb"
@@ -117,10 +121,10 @@ func TestADrainedNodeIsInServiceAgainWhenNothingCanBeDoneToItsHost(t *testing.T)
 // The connection to a verb may be lost while the verb goes on, and two operators may work for a moment.
 func TestANodeStaysDrainedWhileAVerbThatNobodyWaitsForIsAtWorkOnItsHost(t *testing.T) {
 	x, gate := draining(t)
-	s := x.newScope(x.instance())
-	busy := s.hostFailed(v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy, Message: "the agent's verb apply has been at work"})
-	busy.phase = "install"
-	if o := s.giveUpTurn(t.Context(), phase{}, busy); o != busy {
+	s := x.scope(x.instance())
+	busy := x.rooms().link.Failed(s, v1alpha1.ConditionUpToDate, &verb.Failure{Reason: verb.ReasonAgentBusy, Message: "the agent's verb apply has been at work"})
+	busy.Phase = "install"
+	if o := x.rooms().turn.GiveUp(t.Context(), s, turn.Properties{}, busy); o != busy {
 		t.Errorf("the obstacle is %v", o)
 	}
 	if !x.node().Spec.Unschedulable || len(gate.held) != 1 {
@@ -166,13 +170,13 @@ func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.breakNode()
 	x.host.switchOff(true)
-	s := x.newScope(x.instance())
-	s.cluster = *x.facts
-	spec, err := s.desired("10.132.0.0/24")
+	s := x.scope(x.instance())
+	s.Cluster = *x.facts
+	spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.session.turn = spec.Digest()
+	s.Session.Turn = spec.Digest()
 	x.reconcile()
 	gate.held = nil // its time has passed
 	x.reconcile()
@@ -182,12 +186,12 @@ func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
 }
 
 // answered is a scope as it is when the host has answered.
-func (x *trial) answered(facts *plan.Facts) *scope {
+func (x *trial) answered(facts *plan.Facts) *scope.Scope {
 	x.t.Helper()
-	s := x.newScope(x.instance())
-	s.cluster, s.key = *x.facts, x.key
-	x.readSettings(x.t.Context(), s)
-	s.session.facts = facts
+	s := x.scope(x.instance())
+	s.Cluster, s.Key = *x.facts, x.key
+	x.rooms().settings.run(x.t.Context(), s)
+	s.Session.Facts = facts
 	return s
 }
 
@@ -196,11 +200,11 @@ func TestANodeThatHasNotComeBackIsWorkedOnButNotInAnothersPlace(t *testing.T) {
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.breakNode()
 	s := x.answered(&plan.Facts{})
-	if o := s.acquire(t.Context(), x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) > 0 {
+	if o := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) > 0 {
 		t.Errorf("%v, asked %v", o, gate.asked)
 	}
 	gate.held = nil
-	if o := s.acquire(t.Context(), x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) != 1 {
+	if o := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseRepair); o != nil || len(gate.asked) != 1 {
 		t.Errorf("without its turn: %v, asked %v", o, gate.asked)
 	}
 }
@@ -218,9 +222,9 @@ func TestARestartThatWasNotDoneWaitsForItsTurnAgain(t *testing.T) {
 	facts := &plan.Facts{}
 	facts.System.BootID = "boot-1"
 	s := x.answered(facts)
-	o := x.rebootRequested(t.Context(), s)
-	if o == nil || o.reason != v1alpha1.ReasonWaitingForTurn || s.instance.Status.RequestedReboot != nil {
-		t.Fatalf("%+v, requested %v", o, s.instance.Status.RequestedReboot)
+	o := x.rooms().reboot.run(t.Context(), s)
+	if o == nil || o.Reason != v1alpha1.ReasonWaitingForTurn || s.Instance.Status.RequestedReboot != nil {
+		t.Fatalf("%+v, requested %v", o, s.Instance.Status.RequestedReboot)
 	}
 	x.inService(gate)
 }
@@ -236,14 +240,14 @@ func TestARestartThatWasDoneIsRememberedUntilNobodyWantsItAnyMore(t *testing.T) 
 	s := x.answered(&plan.Facts{})
 	stale := x.node()
 	x.changeNode(func(n *corev1.Node) { n.Labels = map[string]string{"changed": "meanwhile"} })
-	if err := s.markNode(t.Context(), stale); err == nil {
+	if err := x.rooms().nodes.Release(t.Context(), s.Instance, stale, s.Key.Hash()); err == nil {
 		t.Fatal("the write met nothing newer")
 	}
-	if s.instance.Status.RequestedReboot == nil {
+	if s.Instance.Status.RequestedReboot == nil {
 		t.Error("the restart is forgotten, and still wanted: the host would be restarted again")
 	}
-	if err := s.markNode(t.Context(), x.node()); err != nil || s.instance.Status.RequestedReboot != nil || rebootWanted(x.node()) {
-		t.Errorf("%v, requested %v, annotations %v", err, s.instance.Status.RequestedReboot, x.node().Annotations)
+	if err := x.rooms().nodes.Release(t.Context(), s.Instance, x.node(), s.Key.Hash()); err != nil || s.Instance.Status.RequestedReboot != nil || nodes.RebootWanted(x.node()) {
+		t.Errorf("%v, requested %v, annotations %v", err, s.Instance.Status.RequestedReboot, x.node().Annotations)
 	}
 }
 
@@ -274,7 +278,7 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 		x := failed(t)
 		x.facts.Kubelet.ClusterDomain = "other.local"
 		s := x.answered(nil)
-		spec, err := s.desired("10.132.0.0/24")
+		spec, err := x.rooms().specs.Of(s, "10.132.0.0/24")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +296,7 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 		})
 		s := x.answered(nil)
 		for range 2 {
-			since, err := s.cordon(t.Context(), x.node())
+			since, err := x.rooms().turn.Cordon(t.Context(), s, x.node())
 			if err != nil || !since.Equal(x.clock.Now()) {
 				t.Errorf("the drain began at %s, want %s: %v", since, x.clock.Now(), err)
 			}
@@ -301,20 +305,20 @@ func TestARemovalWhoseDrainHasFailed(t *testing.T) {
 }
 
 func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
-	begun := func(t *testing.T) (*trial, *obstacle) {
+	begun := func(t *testing.T) (*trial, *obstacle.Obstacle) {
 		x, _ := draining(t)
 		x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
-		return x, &obstacle{condition: v1alpha1.ConditionReady, reason: v1alpha1.ReasonChecksFailed, outcome: changeFailed, message: "kubelet: ends at once"}
+		return x, &obstacle.Obstacle{Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChecksFailed, Outcome: obstacle.ChangeFailed, Message: "kubelet: ends at once"}
 	}
 	t.Run("once, after some attempts, so that others do not follow it", func(t *testing.T) {
 		x, o := begun(t)
 		s := x.answered(&plan.Facts{})
 		for range 3 * changeAttempts {
-			if got := x.countFailure(t.Context(), s, o); got != o {
+			if got := x.rooms().rollback.Count(t.Context(), s, o); got != o {
 				t.Fatalf("it says %+v", got)
 			}
 		}
-		failed := s.instance.Status.FailedChange
+		failed := s.Instance.Status.FailedChange
 		if failed == nil || failed.Attempts != 1 || failed.RolledBack || failed.Cause != v1alpha1.CauseUpgrade || failed.Version != x.Version {
 			t.Errorf("it notes %+v", failed)
 		}
@@ -326,16 +330,16 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 		x, o := begun(t)
 		s := x.answered(&plan.Facts{})
 		for range changeAttempts {
-			x.countFailure(t.Context(), s, o)
+			x.rooms().rollback.Count(t.Context(), s, o)
 		}
 		gate := openGate()
 		x.Gate = gate
-		got := s.acquire(t.Context(), x.node(), v1alpha1.CauseUpgrade)
-		if got == nil || got.reason != v1alpha1.ReasonChangeFailed || len(gate.asked) > 0 {
+		got := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseUpgrade)
+		if got == nil || got.Reason != v1alpha1.ReasonChangeFailed || len(gate.asked) > 0 {
 			t.Errorf("%+v, asked %v", got, gate.asked)
 		}
 		x.clock.Step(31 * time.Minute)
-		if got := s.acquire(t.Context(), x.node(), v1alpha1.CauseUpgrade); got != nil {
+		if got := x.rooms().turn.Acquire(t.Context(), s, x.node(), v1alpha1.CauseUpgrade); got != nil {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -343,10 +347,10 @@ func TestAChangeThatFailsWithoutAWayBackIsTold(t *testing.T) {
 		x, _ := begun(t)
 		x.change(x.instance(), remove)
 		s := x.answered(&plan.Facts{})
-		s.session.fallback = "abc"
-		o := &obstacle{err: &verb.Failure{Reason: "AccessDenied"}}
+		s.Session.Fallback = "abc"
+		o := &obstacle.Obstacle{Err: &verb.Failure{Reason: "AccessDenied"}}
 		for range changeAttempts {
-			if got := x.countFailure(t.Context(), s, o); got != o || s.instance.Status.FailedChange != nil {
+			if got := x.rooms().rollback.Count(t.Context(), s, o); got != o || s.Instance.Status.FailedChange != nil {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -368,7 +372,7 @@ func TestPodsThatCameToAHostInTheMiddleOfItsChangeAreNoReasonToStop(t *testing.T
 	x.changeStatus(func(s *v1alpha1.WindowsInstanceStatus) { s.SpecDigest = "" })
 	x.clock.Step(time.Hour)
 	s := x.answered(&plan.Facts{Fallback: "abc"})
-	if o := s.drainNode(t.Context(), x.node(), v1alpha1.CauseUpgrade); o != nil {
+	if o := x.rooms().turn.Drain(t.Context(), s, x.node(), v1alpha1.CauseUpgrade); o != nil {
 		t.Errorf("%+v", o)
 	}
 	if actions := x.clientset.Actions(); len(actions) > 0 {
@@ -382,17 +386,17 @@ func TestTheDrainOfANodeThatAUserHasCordonedDoesNotRestartOtherWaits(t *testing.
 	x.changeNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationCordoned) })
 	s := x.answered(&plan.Facts{})
 	for range 2 {
-		began := s.session.waitingSince("the Node to report Ready", x.clock.Now())
-		since, err := s.cordon(t.Context(), x.node())
+		began := s.Session.WaitingSince("the Node to report Ready", x.clock.Now())
+		since, err := x.rooms().turn.Cordon(t.Context(), s, x.node())
 		if err != nil || !began.Equal(noon) || !since.Equal(noon) {
 			t.Errorf("the wait began at %s, the drain at %s: %v", began, since, err)
 		}
 		x.clock.Step(time.Minute)
 	}
-	if o := s.leaveGate(t.Context()); o != nil {
+	if o := x.rooms().turn.Leave(t.Context(), s); o != nil {
 		t.Fatal(o)
 	}
-	if since, _ := s.cordon(t.Context(), x.node()); !since.Equal(x.clock.Now()) {
+	if since, _ := x.rooms().turn.Cordon(t.Context(), s, x.node()); !since.Equal(x.clock.Now()) {
 		t.Errorf("the next drain began at %s", since)
 	}
 }

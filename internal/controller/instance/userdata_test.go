@@ -48,25 +48,6 @@ func TestAHostWhoseUserDataIsAtWorkIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestUserDataPoll(t *testing.T) {
-	for name, c := range map[string]struct {
-		age    time.Duration
-		jitter float64
-		want   time.Duration
-	}{
-		"a host that was made just now":         {0, 0, 2 * time.Second},
-		"a host that starts as a fast one does": {40 * time.Second, 0, 10 * time.Second},
-		"a host that takes its time":            {10 * time.Minute, 0, 15 * time.Second},
-		"one of many":                           {10 * time.Minute, 0.5, 13500 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := userDataPoll(c.age, c.jitter); got != c.want {
-				t.Errorf("the next look is in %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
 func TestARefusedKeyIsAFailure(t *testing.T) {
 	for name, change := range map[string]func(*trial, *v1alpha1.WindowsInstance){
 		"of a host from windows-instances, which has no user data": func(_ *trial, i *v1alpha1.WindowsInstance) {

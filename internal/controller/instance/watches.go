@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 )
 
@@ -76,8 +77,8 @@ func nodeChanged() predicate.Funcs {
 			if !ok || !ok2 {
 				return false
 			}
-			return isReady(before) != isReady(after) || unproven(before) != unproven(after) ||
-				watched(before) != watched(after) || rebootWanted(before) != rebootWanted(after) || !maps.Equal(before.Labels, after.Labels)
+			return nodes.IsReady(before) != nodes.IsReady(after) || nodes.Unproven(before) != nodes.Unproven(after) ||
+				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}
 }

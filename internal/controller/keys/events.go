@@ -27,27 +27,27 @@ func privateKeyInvalid(secret *corev1.Secret, err error) event {
 
 func previousKeyInvalid(secret *corev1.Secret, err error) event {
 	return event{secret, nil, corev1.EventTypeWarning, "PreviousPrivateKeyInvalid", "ReadPrivateKey",
-		err.Error() + ". Hosts that refuse the present key cannot be given it by means of the previous one. Correct key " + SecretPreviousKey + ", or remove it."}
+		err.Error() + ". The operator cannot use the previous key to add the present key to hosts that refuse it. Correct key " + SecretPreviousKey + ", or remove it."}
 }
 
 func userDataCreated(secret, userData *corev1.Secret) event {
 	return event{secret, userData, corev1.EventTypeNormal, "UserDataCreated", "KeepUserData",
-		name(userData) + " was made: new Windows Machines with this user data accept the key."}
+		name(userData) + " was created: new Windows Machines with this user data accept the key."}
 }
 
 func userDataUpdated(secret, userData *corev1.Secret) event {
 	return event{secret, userData, corev1.EventTypeNormal, "UserDataUpdated", "KeepUserData",
-		name(userData) + " was brought up to date: new Windows Machines accept the present key. Those that were made before are not changed by it."}
+		name(userData) + " was updated: new Windows Machines accept the present key. Existing Machines are not changed by this."}
 }
 
 func userDataRestored(secret, userData *corev1.Secret, what string) event {
 	return event{secret, userData, corev1.EventTypeWarning, "UserDataRestored", "KeepUserData",
-		name(userData) + " was " + what + ", and is again as the operator needs it. For other user data make a Secret of another name."}
+		name(userData) + " was " + what + "; the operator restored it. For other user data, create a Secret with another name."}
 }
 
 func userDataRefused(secret, userData *corev1.Secret, err error) event {
 	return event{secret, userData, corev1.EventTypeWarning, "UserDataRefused", "KeepUserData",
-		name(userData) + " cannot be corrected: " + err.Error() + ". Delete it, and the operator makes it anew."}
+		name(userData) + " cannot be corrected: " + err.Error() + ". Delete the Secret; the operator creates it again."}
 }
 
 func name(userData *corev1.Secret) string {

@@ -34,7 +34,7 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.K
 	secret := &corev1.Secret{}
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: SecretName}, secret)
 	if apierrors.IsNotFound(err) {
-		return sshkey.Key{}, fmt.Errorf("%w: there is no Secret %s in namespace %s", ErrMissing, SecretName, namespace)
+		return sshkey.Key{}, fmt.Errorf("%w: Secret %s does not exist in namespace %s", ErrMissing, SecretName, namespace)
 	}
 	if err != nil {
 		return sshkey.Key{}, fmt.Errorf("read Secret %s/%s: %w", namespace, SecretName, err)

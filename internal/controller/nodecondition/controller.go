@@ -114,7 +114,7 @@ func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present 
 	unknown := corev1.NodeCondition{
 		Type: nodespec.ConditionConfiguration, Status: corev1.ConditionUnknown, Reason: nodespec.ConfigurationAgentSilent,
 		Message: fmt.Sprintf("The agent on the host has not written this condition for %d minutes. "+
-			"Look at the service %s on the host, and at its way to the API server.", int(r.Clock.Since(seen).Minutes()), nodespec.ServiceAgent),
+			"Check the service %s on the host, and whether the host reaches the API server.", int(r.Clock.Since(seen).Minutes()), nodespec.ServiceAgent),
 		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	}
 	if present != nil {

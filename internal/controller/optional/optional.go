@@ -24,10 +24,10 @@ func NewCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache
 		ByObject:         objects,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a cache for kinds that the API server need not have: %w", err)
+		return nil, fmt.Errorf("make a cache for optional kinds: %w", err)
 	}
 	if err := mgr.Add(kept); err != nil {
-		return nil, fmt.Errorf("run the cache for kinds that the API server need not have: %w", err)
+		return nil, fmt.Errorf("run the cache for optional kinds: %w", err)
 	}
 	return kept, nil
 }

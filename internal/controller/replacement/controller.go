@@ -221,11 +221,11 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Ca
 	instance := fleet.instances[candidate.Machine]
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("see whether the host of Machine %s is being changed: %w", candidate.Machine, err)
+		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w", candidate.Machine, err)
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
 		return disturbance.Decision{Decision: policy.Decision{
-			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that comes to its end first.",
+			Reason: v1alpha1.ReasonWaitingForTurn, Message: "Its node is being changed in place; that must finish first.",
 		}}, nil
 	}
 	decision, err := r.Gate.Acquire(ctx, disturbance.Request{
@@ -244,7 +244,7 @@ func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnove
 	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
 		machinesReplaced.WithLabelValues(causeLabel(candidate.Cause)).Inc()
-		log.FromContext(ctx).Info("a Machine is replaced", "machine", machine.Name, "cause", candidate.Cause)
+		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
 		for _, e := range r.replaced(candidate.Cause, machine, instance, fleet.version(machine)) {
 			r.emit(e)
 		}
@@ -254,10 +254,10 @@ func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnove
 		return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)
 	}
 	if err := r.Gate.Release(ctx, instance.Name); err != nil {
-		return fmt.Errorf("note that Machine %s/%s was not deleted: %w", machine.Namespace, machine.Name, err)
+		return fmt.Errorf("record that Machine %s/%s was not deleted: %w", machine.Namespace, machine.Name, err)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		log.FromContext(ctx).Info("a Machine has changed before it could be replaced; it is looked at again", "machine", machine.Name)
+		log.FromContext(ctx).Info("a Machine changed before it could be replaced; checking it again", "machine", machine.Name)
 		return nil
 	}
 	return fmt.Errorf("delete Machine %s/%s: %w", machine.Namespace, machine.Name, err)

@@ -21,19 +21,19 @@ func (r *Reconciler) emit(e replacementEvent) {
 	r.Events.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
-const configuredOtherwise = "The host was configured with another SSH key than the present one of Secret cloud-private-key"
+const configuredOtherwise = "The host was configured with an SSH key other than the present one of Secret cloud-private-key"
 
 // because says in words why a Machine is replaced whose Node has the version.
 func (r *Reconciler) because(cause v1alpha1.DisruptionCause, version string) string {
 	if cause == v1alpha1.CauseUpgrade {
-		return fmt.Sprintf("The host was configured by version %s of the operator, and is to come to version %s", version, r.Version)
+		return fmt.Sprintf("The host was configured by version %s of the operator and must be upgraded to version %s", version, r.Version)
 	}
 	return configuredOtherwise
 }
 
 // replaced tells of it twice: to who looks at the Machine, which is about to go, and to who looks at the instance.
 func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version string) []replacementEvent {
-	message := r.because(cause, version) + ": Machine " + machine.Name + " is deleted, after its node was drained, and its MachineSet makes another one."
+	message := r.because(cause, version) + ": Machine " + machine.Name + " is deleted after its node is drained, and its MachineSet creates another one."
 	return []replacementEvent{
 		{machine, instance, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
 		{instance, machine, corev1.EventTypeNormal, "MachineReplaced", "DeleteMachine", message},
@@ -46,13 +46,13 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 // versions of the same objects: it counts the first one up and drops the second one's note.
 func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version, reason, why string) replacementEvent {
 	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine" + reason,
-		r.because(cause, version) + ". Machine " + machine.Name + " is replaced when its turn comes. Now: " + why}
+		r.because(cause, version) + ". Machine " + machine.Name + " waits to be replaced: " + why}
 }
 
 // paused is about a Machine that waits for as long as a user wants it to.
 func paused(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {
 	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine",
-		"Machine " + machine.Name + " is to be replaced, and is not for now: " + why}
+		"Machine " + machine.Name + " must be replaced, but not yet: " + why}
 }
 
 func left(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, why string) replacementEvent {

@@ -56,7 +56,7 @@ func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
 		{"Windows Nodes", &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}},
 	} {
 		if err := r.Live.List(ctx, list.into, list.options); err != nil {
-			return fleet{}, fmt.Errorf("list %s, to see whether a Machine can be replaced: %w", list.what, err)
+			return fleet{}, fmt.Errorf("list %s to see whether a Machine can be replaced: %w", list.what, err)
 		}
 	}
 	return newFleet(machines.Items, sets.Items, nodes.Items, instances.Items, r.Version), nil

@@ -18,7 +18,7 @@ func causeLabel(cause v1alpha1.DisruptionCause) string {
 var (
 	machinesReplaced = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "wmco_machines_replaced_total",
-		Help: "Machines that the operator has deleted so that their MachineSets make others, by cause.",
+		Help: "Machines that the operator has deleted so that their MachineSets create new ones, by cause.",
 	}, []string{"cause"})
 	machinesOutdated = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "wmco_machines_outdated",

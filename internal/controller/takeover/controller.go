@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	if needed != "" {
 		r.cleared = false
-		log.FromContext(ctx).V(1).Info("what an older version of the operator has left in the cluster stays", "because", needed)
+		log.FromContext(ctx).V(1).Info("keeping the objects that an older version of the operator left in the cluster", "because", needed)
 		return ctrl.Result{}, nil
 	}
 	if r.cleared {
@@ -126,9 +126,9 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s, which an older version of the operator has left: %w", left, err)
+		return fmt.Errorf("delete %s, which an older version of the operator left: %w", left, err)
 	}
-	log.FromContext(ctx).Info("deleted what an older version of the operator has left", "object", left.String(), "it was", left.was)
+	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object", left.String(), "it was", left.was)
 	// Related, so that each is an event of its own and not one more of a series.
 	r.Events.Eventf(r.deployment(ctx), object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
 		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)

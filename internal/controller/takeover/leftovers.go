@@ -48,12 +48,12 @@ func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 		{rbac("ClusterRoleBinding"), "", agentName, "the right of every host to change every Node"},
 		{rbac("ClusterRoleBinding"), "", agentsName, "the right of every host with a certificate to change every Node"},
 		{rbac("RoleBinding"), r.Namespace, agentName, "the right of hosts to read the operator's namespace"},
-		{core("Secret"), r.Namespace, agentName, "a token without end that lies on every host"},
-		{core("ServiceAccount"), r.Namespace, agentName, "what hosts were logged in as"},
-		{rbac("ClusterRole"), "", agentName, "what the agent on hosts might do"},
-		{rbac("ClusterRole"), "", agentsName, "what agents with certificates might do"},
-		{rbac("Role"), r.Namespace, agentName, "what the agent on hosts might do in the operator's namespace"},
-		{core("ConfigMap"), r.Namespace, lockName, "the lock by which one operator of several worked"},
+		{core("Secret"), r.Namespace, agentName, "a token that never expires, on every host"},
+		{core("ServiceAccount"), r.Namespace, agentName, "the user names for logging in to hosts"},
+		{rbac("ClusterRole"), "", agentName, "the rights of the agent on hosts"},
+		{rbac("ClusterRole"), "", agentsName, "the rights of agents with certificates"},
+		{rbac("Role"), r.Namespace, agentName, "the rights of the agent on hosts in the operator's namespace"},
+		{core("ConfigMap"), r.Namespace, lockName, "the lock for leader election"},
 	}
 	services, err := r.services(ctx)
 	return append(all, services...), err
@@ -69,7 +69,7 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	for i := range list.Items {
 		if tellsServices(&list.Items[i]) {
 			found = append(found, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, list.Items[i].Name,
-				"the services that the agent of that version was to configure"})
+				"the services that the agent of that version configured"})
 		}
 	}
 	return found, nil
@@ -104,7 +104,7 @@ func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 		}
 	}
 	return true, r.delete(ctx, leftover{corev1.SchemeGroupVersion.WithKind("ConfigMap"), r.Namespace, hostKeysName,
-		"the host keys that were noted; they are in the status of the WindowsInstances now"})
+		"the host keys, which are now in the status of the WindowsInstances"})
 }
 
 // mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their addresses as well.

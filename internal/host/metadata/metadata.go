@@ -57,7 +57,7 @@ func (s *Service) HostName(ctx context.Context, platform string) (name string, e
 	case gcp:
 		name, err = s.gcpHostName(ctx)
 	default:
-		return "", fmt.Errorf("platform %.40q has no metadata service that is known here: %w", platform, host.ErrNotExist)
+		return "", fmt.Errorf("platform %.40q has no known metadata service: %w", platform, host.ErrNotExist)
 	}
 	if err == nil {
 		err = checkName(name)
@@ -79,9 +79,9 @@ func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	}
 	switch {
 	case token == "":
-		return "", errors.New("it gives no token")
+		return "", errors.New("it returned no token")
 	case strings.Trim(token, tokenBytes) != "":
-		return "", errors.New("its token is none")
+		return "", errors.New("its token is not valid")
 	}
 	answer, _, err := s.ask(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header, token)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Service) ask(ctx context.Context, method, path, header, value string) (
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, fmt.Errorf("%s %s: the metadata service answers %d %s", method, path, response.StatusCode, http.StatusText(response.StatusCode))
+		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {
@@ -141,10 +141,10 @@ const maxNameLength = 253
 
 func checkName(name string) error {
 	if name == "" {
-		return errors.New("it gives no name")
+		return errors.New("it returned no name")
 	}
 	if len(name) > maxNameLength || !domainName.MatchString(name) {
-		return fmt.Errorf("it gives %.80q, which is no legal DNS name", name)
+		return fmt.Errorf("it returned %.80q, which is not a valid DNS name", name)
 	}
 	return nil
 }

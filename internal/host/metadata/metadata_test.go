@@ -101,16 +101,16 @@ func TestHostileAnswers(t *testing.T) {
 		{"a service that wants nobody", "AWS", answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), "401"},
 		{"a token that would make another header", "AWS", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "a\r\nX-Other: b")
-		}), "token is none"},
-		{"no token at all", "AWS", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "gives no token"},
+		}), "token is not valid"},
+		{"no token at all", "AWS", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), "returned no token"},
 		{"an endless token", "AWS", http.HandlerFunc(endless), "longer than"},
 		{"an endless name", "AWS", answer(endless), "longer than"},
 		{"no name", "AWS", aws(" \n"), "no name"},
-		{"a page of a portal", "AWS", aws("<html>log in</html>"), "no legal DNS name"},
-		{"a name that is a path", "AWS", aws(`..\..\windows`), "no legal DNS name"},
-		{"a name with control characters", "GCP", gcp("a\x00b"), "no legal DNS name"},
-		{"a name that is too long", "GCP", gcp(strings.Repeat("a", 64)), "no legal DNS name"},
-		{"a name of too many parts", "GCP", gcp(strings.Repeat("a.", 200) + "a"), "no legal DNS name"},
+		{"a page of a portal", "AWS", aws("<html>log in</html>"), "not a valid DNS name"},
+		{"a name that is a path", "AWS", aws(`..\..\windows`), "not a valid DNS name"},
+		{"a name with control characters", "GCP", gcp("a\x00b"), "not a valid DNS name"},
+		{"a name that is too long", "GCP", gcp(strings.Repeat("a", 64)), "not a valid DNS name"},
+		{"a name of too many parts", "GCP", gcp(strings.Repeat("a.", 200) + "a"), "not a valid DNS name"},
 		{"a redirect", "AWS", http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect), "307"},
 		{"a redirect of the name", "AWS", answer(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)

@@ -70,7 +70,7 @@ func awaitAddress(ctx context.Context, address netip.Addr) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the address %s of the HNS endpoint does not come into force: %w", address, context.Cause(ctx))
+			return fmt.Errorf("the address %s of the HNS endpoint does not take effect: %w", address, context.Cause(ctx))
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (environment) Set(ctx context.Context, name, value string) error {
 
 // Unset takes a variable away.
 func (environment) Unset(ctx context.Context, name string) error {
-	return changeEnvironment(ctx, "take away environment variable "+name, func(key registry.Key) (bool, error) {
+	return changeEnvironment(ctx, "remove environment variable "+name, func(key registry.Key) (bool, error) {
 		err := key.DeleteValue(name)
 		if errors.Is(err, registry.ErrNotExist) {
 			return false, nil

@@ -182,7 +182,7 @@ func eachRule(rules *ole.IDispatch, do func(*ole.IDispatch) error) error {
 		defer item.Clear() //nolint:errcheck // only a reference
 		rule := item.ToIDispatch()
 		if rule == nil {
-			return fmt.Errorf("the firewall lists a value of type %d that is no rule", item.VT)
+			return fmt.Errorf("the firewall lists a value of type %d that is not a rule", item.VT)
 		}
 		return do(rule)
 	}))

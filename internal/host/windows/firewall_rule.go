@@ -64,7 +64,7 @@ func propertiesOf(rule host.FirewallRule) (ruleProperties, error) {
 	case rule.Name == "" || rule.DisplayName == "":
 		return p, fmt.Errorf("a firewall rule needs a name and a display name")
 	case rule.Name == "all":
-		return p, fmt.Errorf("the name %q is kept for Windows itself", rule.Name)
+		return p, fmt.Errorf("the name %q is reserved for Windows", rule.Name)
 	case rule.LocalPort < 1 || rule.LocalPort > 65535:
 		return p, fmt.Errorf("there is no port %d", rule.LocalPort)
 	}

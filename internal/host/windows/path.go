@@ -78,9 +78,9 @@ func checkName(name string) error {
 	case len(name) > 255:
 		return fmt.Errorf("%w: the name %.40q... is longer than 255 bytes", fs.ErrInvalid, name)
 	case strings.HasSuffix(name, "."), strings.HasSuffix(name, " "):
-		return fmt.Errorf("%w: the name %q ends in a dot or blank, which Windows would take off", fs.ErrInvalid, name)
+		return fmt.Errorf("%w: the name %q ends in a dot or blank, which Windows would remove", fs.ErrInvalid, name)
 	case isDevice(strings.TrimRight(stem, " ")):
-		return fmt.Errorf("%w: the name %q is that of a device", fs.ErrInvalid, name)
+		return fmt.Errorf("%w: the name %q is the name of a device", fs.ErrInvalid, name)
 	}
 	return nil
 }

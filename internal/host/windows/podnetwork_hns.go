@@ -144,7 +144,7 @@ func compartmentOfPod() (uint32, error) {
 		return 0, fmt.Errorf("find the network namespace: %w", hnsError(err))
 	}
 	if namespace.NamespaceId == 0 {
-		return 0, errors.New("HNS tells no compartment of the network namespace")
+		return 0, errors.New("HNS does not report the compartment of the network namespace")
 	}
 	return namespace.NamespaceId, nil
 }

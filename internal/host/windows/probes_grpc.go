@@ -63,7 +63,7 @@ func call(ctx context.Context, client *http.Client, method string) ([]byte, erro
 // message takes the message out of a whole answer.
 func message(response *http.Response, body []byte) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers HTTP %s: it speaks no gRPC", response.Status)
+		return nil, fmt.Errorf("it answers HTTP %s: it does not support gRPC", response.Status)
 	}
 	trailer := response.Trailer
 	if trailer.Get("Grpc-Status") == "" {
@@ -73,7 +73,7 @@ func message(response *http.Response, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("it answers with the gRPC status %q: %s", code, trailer.Get("Grpc-Message"))
 	}
 	if len(body) < 5 || body[0] != 0 || int(binary.BigEndian.Uint32(body[1:])) != len(body)-5 {
-		return nil, errors.New("its answer is cut, or compressed without being asked to")
+		return nil, errors.New("its answer is incomplete, or compressed without a request for it")
 	}
 	return body[5:], nil
 }

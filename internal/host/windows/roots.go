@@ -68,10 +68,10 @@ func distrust(fingerprint string) error {
 	}
 	left, err := trustedRoots()
 	if err != nil {
-		return fmt.Errorf("look whether certificate %s is still trusted: %w", fingerprint, err)
+		return fmt.Errorf("check whether certificate %s is still trusted: %w", fingerprint, err)
 	}
 	if slices.Contains(left, fingerprint) {
-		return fmt.Errorf("certificate %s is not in the machine's own store any more, but a group policy, Active Directory or Windows Update brings it too: %w",
+		return fmt.Errorf("certificate %s is no longer in the machine's own store, but a group policy, Active Directory or Windows Update adds it as well: %w",
 			fingerprint, host.ErrRefused)
 	}
 	return nil
@@ -149,11 +149,11 @@ func fingerprintOf(certificate *windows.CertContext) string {
 func addRoot(store windows.Handle, der []byte) error {
 	// Windows takes the first certificate and leaves what follows it.
 	if rest, err := asn1.Unmarshal(der, new(asn1.RawValue)); err != nil || len(rest) > 0 {
-		return errors.New("it is no certificate in DER, or more than one")
+		return errors.New("it is not a certificate in DER, or more than one")
 	}
 	certificate, err := windows.CertCreateCertificateContext(encoding, &der[0], uint32(len(der)))
 	if err != nil {
-		return fmt.Errorf("it is no certificate in DER: %w", err)
+		return fmt.Errorf("it is not a certificate in DER: %w", err)
 	}
 	defer func() { _ = windows.CertFreeCertificateContext(certificate) }() // cannot fail
 	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING, nil))

@@ -138,7 +138,7 @@ func (s service) setPromptStart() error {
 	var info windows.SERVICE_DELAYED_AUTO_START_INFO
 	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&info)))
 	if err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
-		return fmt.Errorf("take away its delayed start: %w", translate(err))
+		return fmt.Errorf("remove its delayed start: %w", translate(err))
 	}
 	return nil
 }

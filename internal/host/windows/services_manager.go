@@ -90,7 +90,7 @@ func (s service) status() (windows.SERVICE_STATUS_PROCESS, error) {
 	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
 		uint32(unsafe.Sizeof(status)), &needed)
 	if err != nil {
-		return status, fmt.Errorf("ask how service %s stands: %w", s.name, translate(err))
+		return status, fmt.Errorf("query the state of service %s: %w", s.name, translate(err))
 	}
 	return status, nil
 }

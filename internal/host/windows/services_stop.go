@@ -109,7 +109,7 @@ func (s service) end(ctx context.Context, status windows.SERVICE_STATUS_PROCESS)
 // their main functions do not hear of the stop). The service control manager ends such processes too, after a time that is not documented.
 const exitGrace = 30 * time.Second
 
-var errStays = errors.New("the process goes on")
+var errStays = errors.New("the process is still running")
 
 // awaitExit waits for the end of the process of a stopped service, and ends it after the grace.
 func awaitExit(ctx context.Context, process windows.Handle, grace time.Duration) error {

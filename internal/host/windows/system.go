@@ -29,7 +29,7 @@ func (system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 		return err
 	})
 	if err != nil {
-		return host.SystemInfo{}, fmt.Errorf("read what Windows says of itself: %w", err)
+		return host.SystemInfo{}, fmt.Errorf("read the version of Windows: %w", err)
 	}
 	return info, nil
 }
@@ -154,7 +154,7 @@ func readMemory(info *host.SystemInfo) error {
 func readFreeDisk(info *host.SystemInfo) error {
 	directory, err := windows.GetSystemWindowsDirectory()
 	if err != nil {
-		return fmt.Errorf("ask where Windows lies: %w", err)
+		return fmt.Errorf("get the folder of Windows: %w", err)
 	}
 	path, err := windows.UTF16PtrFromString(directory)
 	if err != nil {

@@ -124,7 +124,7 @@ func objectIn(value *ole.VARIANT, name string, err error) (*ole.IDispatch, error
 	if object := value.ToIDispatch(); object != nil {
 		return object, nil
 	}
-	return nil, fmt.Errorf("%s gives a value of type %d instead of an object", name, value.VT)
+	return nil, fmt.Errorf("%s returned a value of type %d instead of an object", name, value.VT)
 }
 
 // wmiError gives an error of WMI its code and its meaning to callers.

@@ -94,7 +94,7 @@ func (r *Reconciler) namespaceGoes(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read Namespace %s, to see whether ConfigMap %s goes with it: %w", r.Namespace, ConfigMapName, err)
+		return false, fmt.Errorf("read Namespace %s to see whether ConfigMap %s is deleted with it: %w", r.Namespace, ConfigMapName, err)
 	}
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }

@@ -24,11 +24,11 @@ func (r *Reconciler) emit(e event) {
 
 func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
 	return event{instance, configMap, corev1.EventTypeNormal, "Listed", "CreateInstance",
-		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName + " lists this host: it is to become a node."}
+		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName + " lists this host: the operator makes it a node."}
 }
 
 func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
-	message := "ConfigMap " + ConfigMapName + " no longer lists this host: its node will be drained and removed, and the host given back as it was."
+	message := "ConfigMap " + ConfigMapName + " no longer lists this host: its node will be drained and removed, and the host restored to its original state."
 	if instance.Status.HostKey == nil {
 		message = "ConfigMap " + ConfigMapName + " no longer lists this host, which was never reached: nothing on it was changed."
 	}
@@ -45,5 +45,5 @@ func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
 // moreInvalid stands for faulty entries that are not told one by one.
 func moreInvalid(configMap *corev1.ConfigMap, more int) event {
 	return event{configMap, nil, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
-		fmt.Sprintf("%d more entries cannot be used, see the WindowsInstances whose STATUS is %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry)}
+		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry)}
 }

@@ -168,7 +168,7 @@ func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsI
 			// Not the answer of an API server that knows no Machines, as it does while it starts.
 			delete(byName, reference.Name)
 		default:
-			return nil, fmt.Errorf("read Machine %s, to see whether it is gone: %w", key, err)
+			return nil, fmt.Errorf("read Machine %s to see whether it is gone: %w", key, err)
 		}
 	}
 	machines := make([]*machinev1beta1.Machine, 0, len(byName))

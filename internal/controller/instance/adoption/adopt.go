@@ -1,0 +1,134 @@
+// Package adoption takes over what operators before version 12 have made: their Nodes and the host keys that they have pinned. Without such clusters,
+// this package and nodes/older.go can be deleted.
+package adoption
+
+import (
+	"context"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// Adoption takes over nodes that an operator before version 12 has configured.
+type Adoption struct {
+	Client    client.Client
+	Live      client.Reader
+	Nodes     nodes.Nodes
+	Machines  machines.Machines
+	Link      link.Link
+	Status    status.Writer
+	Events    event.Recorder
+	Namespace string // of the operator
+	// Dial tries ports of hosts.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// retryDelay is how soon a claim is looked at again that waits for another to be withdrawn.
+const retryDelay = time.Second
+
+// MachineNode binds the Node that an operator before version 12 made of a Machine's host. The Machine API says whose it is, so that no
+// connection is needed: the Machine may be about to be replaced.
+func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if !s.OfMachine() {
+		return nil
+	}
+	node, proof, err := a.olderNodeOfMachine(ctx, s)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "find the Machine's Node", err)
+	}
+	if node == nil {
+		return nil
+	}
+	if ref := s.Instance.Status.NodeRef; ref == nil || ref.Name != node.Name {
+		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name}
+		if err := a.Status.Patch(ctx, s); err != nil {
+			return obstacle.API(v1alpha1.ConditionJoined, "claim the node name", err)
+		}
+	}
+	return a.adopt(ctx, s, node, nodename.OlderProof{Machine: proof})
+}
+
+// Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything on the host is
+// changed: from then on it counts as a node in service, which is drained first and waits for its turn.
+func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	node, err := a.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+	}
+	if node == nil || !ownership.OlderNode(node) {
+		return nil
+	}
+	proof, err := a.proof(ctx, s, node)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "find out whose Node it is", err)
+	}
+	return a.adopt(ctx, s, node, proof)
+}
+
+// adopt binds the Node if it is that of the instance's host. The decision is made once more on what is bound: the Node may have come, or have
+// become another, after the name was granted.
+func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node, proof nodename.OlderProof) *obstacle.Obstacle {
+	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name, node)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
+	}
+	claim.Older = proof
+	if decision := nodename.Grant(claim); !decision.Allowed {
+		return a.notAdopted(s, decision)
+	}
+	if err := a.Nodes.BindOlder(ctx, s.Instance, node); err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "bind the Node to this instance", err)
+	}
+	from := node.Annotations[v1alpha1.AnnotationVersion]
+	s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
+	s.Instance.Status.Version = from
+	a.Events.Emit(event.NodeTakenOver(s.Instance, node))
+	if err := a.Status.Patch(ctx, s); err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "note that the Node was taken over", err)
+	}
+	s.Pass(v1alpha1.ConditionJoined, "Node "+node.Name+" of an older version of the operator was taken over.")
+	return nil
+}
+
+// notAdopted gives the name up, unless somebody else is to do so.
+func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
+	if decision.Passes {
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true, After: retryDelay,
+			Message: decision.Message, Next: "The operator looks again in a second.",
+		}
+	}
+	s.Instance.Status.NodeRef = nil
+	a.Link.Close(s)
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
+		Next: "Host and Node are left as they are. Put in order what the message names; the operator then goes on by itself.",
+	}
+}
+
+// HoldsOlder reports whether the host may have what an older operator has made, and no ledger that says so: its Node was taken over, and not
+// brought up to date since.
+func (a Adoption) HoldsOlder(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.NodeName() == "" {
+		return false, nil
+	}
+	node, err := a.Nodes.Of(ctx, s.Instance)
+	if err != nil || node == nil || !nodes.IsOlder(node) {
+		return false, err
+	}
+	return a.Nodes.Owns(ctx, s.Instance, node)
+}

@@ -1,0 +1,146 @@
+package adoption
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/remote"
+)
+
+// +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,resourceNames=windows-ssh-host-keys,verbs=get
+
+// hostKeysConfigMap is where operators before version 12 have noted the host keys of hosts that are no nodes yet: address and key in base64.
+const hostKeysConfigMap = "windows-ssh-host-keys"
+
+// resolveLimit is how long a TCP connection may take that only tells which address a name has.
+const resolveLimit = 10 * time.Second
+
+// ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is none to a stranger: a
+// host that shows another key is not sent anything.
+func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev1.Node) *obstacle.Obstacle {
+	older, err := a.olderNodes(ctx, s, all)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
+	}
+	noted, err := a.notedHostKeys(ctx, s)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
+	}
+	key, address := "", ""
+	if len(noted) > 0 || slices.ContainsFunc(older, pinned) {
+		address = a.addressOf(ctx, s)
+	}
+	if address != "" {
+		key = pinnedOn(older, address)
+	}
+	if key == "" {
+		key = notedFor(noted, s.Instance.Spec.Address, address)
+	}
+	pin, err := parseHostKey(key)
+	if err != nil {
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonHostKeyChanged),
+			Message: fmt.Sprintf("The host key that an older version of the operator has noted for %s is none: %v", s.Instance.Spec.Address, err),
+			Next: fmt.Sprintf("Nothing is sent to the host. Take the entry out of ConfigMap %s, or the annotation %s from its Node; the key that the host shows is then pinned.",
+				hostKeysConfigMap, v1alpha1.AnnotationHostKey),
+		}
+	}
+	if pin == nil {
+		return nil
+	}
+	s.Instance.Status.HostKey = pin
+	a.Events.Emit(event.HostKeyImported(s.Instance))
+	return nil
+}
+
+// notedHostKeys are the entries of the older operator's ConfigMap; none when it is not there.
+func (a Adoption) notedHostKeys(ctx context.Context, s *scope.Scope) (map[string]string, error) {
+	noted := &corev1.ConfigMap{}
+	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", hostKeysConfigMap, err)
+	}
+	return noted.Data, nil
+}
+
+// notedFor is the key of the first address that has one.
+func notedFor(noted map[string]string, addresses ...string) string {
+	for _, address := range addresses {
+		if key := noted[address]; address != "" && key != "" {
+			return key
+		}
+	}
+	return ""
+}
+
+// pinnedOn is the host key that the Node of an address carries. Of two Nodes with one address nothing is known.
+func pinnedOn(older []corev1.Node, address string) string {
+	key := ""
+	for i := range older {
+		pinned := older[i].Annotations[v1alpha1.AnnotationHostKey]
+		if pinned == "" || !slices.Contains(nodes.InternalIPs(older[i].Status.Addresses), address) {
+			continue
+		}
+		if key != "" && key != pinned {
+			return ""
+		}
+		key = pinned
+	}
+	return key
+}
+
+func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationHostKey] != "" }
+
+// addressOf is the IPv4 address of the host; empty when it cannot be told. A name is resolved by whoever resolves it for SSH too.
+func (a Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
+	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
+		return s.Instance.Spec.Address
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	connection, err := a.Dial(ctx, "tcp", net.JoinHostPort(s.Instance.Spec.Address, strconv.Itoa(remote.DefaultPort)))
+	if err != nil {
+		return "" // the phase that connects tells why
+	}
+	defer func() { _ = connection.Close() }() // nothing was sent
+	address, _, err := net.SplitHostPort(connection.RemoteAddr().String())
+	if err != nil {
+		return ""
+	}
+	return address
+}
+
+// parseHostKey reads a host key in base64; nil when there is none.
+func parseHostKey(key string) (*v1alpha1.HostKey, error) {
+	if key == "" {
+		return nil, nil
+	}
+	data, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return nil, fmt.Errorf("it is not base64: %w", err)
+	}
+	parsed, err := ssh.ParsePublicKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a public key: %w", err)
+	}
+	return &v1alpha1.HostKey{Type: parsed.Type(), Key: key, Fingerprint: ssh.FingerprintSHA256(parsed)}, nil
+}

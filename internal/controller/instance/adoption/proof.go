@@ -1,0 +1,117 @@
+package adoption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// Prove adds to a claim what shows whose the Node of an operator before version 12 is.
+func (a Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
+	if claim.Node == nil || !ownership.OlderNode(claim.Node) {
+		return nil
+	}
+	claim.Older, err = a.proof(ctx, s, claim.Node)
+	return err
+}
+
+func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) (nodename.OlderProof, error) {
+	proof := nodename.OlderProof{}
+	if s.Connection != nil {
+		proof.Dialed = s.Connection.Address()
+	}
+	noted, err := a.notedHostKeys(ctx, s)
+	if err != nil {
+		return proof, err
+	}
+	proof.NotedKey = notedFor(noted, s.Instance.Spec.Address, proof.Dialed)
+	if s.OfMachine() {
+		proof.Machine, err = a.machineProof(ctx, s, node)
+	}
+	return proof, err
+}
+
+// olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by what the Machine says,
+// or, as long as it says nothing, by its address. There is none for the Machines of most clusters, which then costs no request.
+func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node, *nodename.MachineProof, error) {
+	var all corev1.NodeList
+	if err := a.Client.List(ctx, &all); err != nil {
+		return nil, nil, fmt.Errorf("list Windows nodes: %w", err)
+	}
+	older, err := a.olderNodes(ctx, s, all.Items)
+	if err != nil || len(older) == 0 {
+		return nil, nil, err
+	}
+	machine, err := a.Machines.Of(ctx, s.Instance)
+	if err != nil || machine == nil {
+		return nil, nil, err
+	}
+	name, addresses := "", nodes.InternalIPs(machine.Status.Addresses)
+	if machine.Status.NodeRef != nil {
+		name = machine.Status.NodeRef.Name
+	}
+	i := slices.IndexFunc(older, func(node corev1.Node) bool {
+		if name != "" {
+			return node.Name == name
+		}
+		return slices.ContainsFunc(nodes.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
+	})
+	if i < 0 {
+		return nil, nil, nil
+	}
+	node, err := a.Nodes.Named(ctx, older[i].Name)
+	if err != nil || node == nil || !ownership.OlderNode(node) {
+		return nil, nil, err
+	}
+	proof, err := a.machineProof(ctx, s, node)
+	return node, proof, err
+}
+
+// olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A kubelet may write on its own
+// Node what it likes, and take off it whose it is: with the address of another host it must not hold that up.
+func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope, all []corev1.Node) ([]corev1.Node, error) {
+	older := slices.DeleteFunc(slices.Clone(all), func(node corev1.Node) bool { return !ownership.OlderNode(&node) })
+	if len(older) == 0 {
+		return nil, nil
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := a.Client.List(ctx, &instances, client.InNamespace(a.Namespace)); err != nil {
+		return nil, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	return slices.DeleteFunc(older, func(node corev1.Node) bool {
+		return slices.ContainsFunc(instances.Items, func(other v1alpha1.WindowsInstance) bool {
+			ref := other.Status.NodeRef
+			return other.Name != s.Instance.Name && ref != nil && ref.Confirmed && ref.Name == node.Name
+		})
+	}), nil
+}
+
+// machineProof is what the Machine API says of the instance's Machine and of a Node.
+func (a Adoption) machineProof(ctx context.Context, s *scope.Scope, node *corev1.Node) (*nodename.MachineProof, error) {
+	machine, err := a.Machines.Of(ctx, s.Instance)
+	if err != nil || machine == nil {
+		return nil, err
+	}
+	proof := &nodename.MachineProof{Addresses: nodes.InternalIPs(machine.Status.Addresses)}
+	if reference := machine.Status.NodeRef; reference != nil {
+		proof.NodeName, proof.NodeUID = reference.Name, reference.UID
+	}
+	var others machinev1beta1.MachineList
+	if err := a.Live.List(ctx, &others, client.InNamespace(machine.Namespace)); err != nil {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	proof.OfAnother = slices.ContainsFunc(others.Items, func(other machinev1beta1.Machine) bool {
+		return other.Name != machine.Name && other.Status.NodeRef != nil && other.Status.NodeRef.Name == node.Name
+	})
+	return proof, nil
+}

@@ -1,0 +1,60 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+)
+
+// DeleteRequests deletes the certificate requests that were made for the instance.
+func (c Signer) DeleteRequests(ctx context.Context, instance string) error {
+	requests := c.Clientset.CertificatesV1().CertificateSigningRequests()
+	list, err := requests.List(ctx, metav1.ListOptions{LabelSelector: labelInstance + "=" + labelOf(instance)})
+	if err != nil {
+		return fmt.Errorf("list CertificateSigningRequests of WindowsInstance %s: %w", instance, err)
+	}
+	for _, request := range list.Items {
+		if err := requests.Delete(ctx, request.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete CertificateSigningRequest %s: %w", request.Name, err)
+		}
+	}
+	return nil
+}
+
+// DeleteRequestsOf deletes the requests of one user to one signer.
+func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error {
+	requests := c.Clientset.CertificatesV1().CertificateSigningRequests()
+	list, err := requests.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String()})
+	if err != nil {
+		return fmt.Errorf("list CertificateSigningRequests to %s: %w", signer, err)
+	}
+	for _, request := range list.Items {
+		if request.Spec.Username != user {
+			continue
+		}
+		if err := requests.Delete(ctx, request.Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete CertificateSigningRequest %s: %w", request.Name, err)
+		}
+	}
+	return nil
+}
+
+// NotTaken is the obstacle of an agent that still needs a certificate that it was sent. It has the certificate signed anew.
+func (c Signer) NotTaken(ctx context.Context, instance, identity string) *obstacle.Obstacle {
+	if err := c.DeleteRequests(ctx, instance); err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "delete the certificate request", err)
+	}
+	service := nodespec.Identity{Name: identity}.Service()
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: obstacle.ChangeFailed,
+		Message: "The agent did not take the certificate that was signed for its request for " + service + ".",
+		Next:    "The operator has it signed anew at the next attempt. If this lasts, compare the host's clock with the cluster's.",
+	}
+}

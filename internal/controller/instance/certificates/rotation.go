@@ -1,0 +1,102 @@
+package certificates
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+)
+
+// NoteIssued remembers certificates that were issued and that the host has taken, by the names of their identities.
+func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string) {
+	for name, certificate := range issued {
+		block, _ := pem.Decode([]byte(certificate))
+		if block == nil {
+			continue
+		}
+		if leaf, err := x509.ParseCertificate(block.Bytes); err == nil {
+			note(status, certificateStatus(name, leaf.NotBefore, leaf.NotAfter))
+		}
+	}
+}
+
+func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool { return c.Name == noted.Name })
+	status.Certificates = append(status.Certificates, noted)
+	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Note remembers the certificates of the identities of a spec that was applied to its end, and no others. The host tells how long
+// they are good: it could lie about its own only. One that the node came to work without is to be renewed at once. The kubelet renews its own.
+func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
+	}
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool { return !wanted(c.Name) })
+	for _, identity := range spec.Identities {
+		if facts == nil {
+			continue
+		}
+		from, to := now, now
+		if current := facts.IdentityOf(identity.Name).Current; current != nil {
+			from, to = current.NotBefore, current.NotAfter
+		}
+		note(status, certificateStatus(identity.Name, from, to))
+	}
+	if len(status.Certificates) == 0 {
+		status.Certificates = nil
+	}
+}
+
+// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90 percent.
+const renewalPart = 0.75
+
+// certificateStatus says when a certificate is renewed.
+func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.CertificateStatus {
+	renewAt := notBefore.Add(time.Duration(renewalPart * float64(notAfter.Sub(notBefore))))
+	return v1alpha1.CertificateStatus{
+		// The API keeps whole seconds.
+		Name: name, NotAfter: metav1.NewTime(notAfter).Rfc3339Copy(), RenewAt: metav1.NewTime(renewAt).Rfc3339Copy(),
+	}
+}
+
+// Due are the names of the certificates that are to be renewed now, and the time until the next look at the others; zero when there
+// are none. Hosts that were joined together would all be connected to at once again, so the looks are spread over a tenth of a certificate's life.
+func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {
+	for _, certificate := range certificates {
+		rest := certificate.RenewAt.Sub(now)
+		if rest <= 0 {
+			due = append(due, certificate.Name)
+			continue
+		}
+		margin := certificate.NotAfter.Sub(certificate.RenewAt.Time) // a quarter of its life
+		next = Sooner(next, rest+time.Duration(0.4*jitter*float64(margin)))
+	}
+	return due, next
+}
+
+// Sooner is the shorter of two waits. Zero means no wait at all.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Needed are the names of the identities whose certificates a plan needs; empty for the kubelet's.
+func Needed(p plan.Plan) []string {
+	var names []string
+	for _, need := range p.Needs {
+		if name, ok := nodespec.CertificateOf(need); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

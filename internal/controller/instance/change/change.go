@@ -1,0 +1,112 @@
+// Package change keeps the record of a change of a node in service that has failed: what it was, why, and when it is tried again.
+// It brings no host back and asks nobody.
+package change
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// Changes is the record of failed changes: FailedChange in the status of instances.
+type Changes struct {
+	Specs     desired.Specs
+	Clock     clock.PassiveClock
+	Namespace string // of the instances
+	Version   string // of the operator
+}
+
+// CauseOf says why a node in service is changed.
+func (c Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionCause {
+	outdated := node.Annotations[v1alpha1.AnnotationVersion] != c.Version
+	switch {
+	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's failure hold for it too.
+	case outdated && (nodes.IsReady(node) || s.Instance.Status.SpecDigest != ""):
+		return v1alpha1.CauseUpgrade
+	case !nodes.IsReady(node):
+		return v1alpha1.CauseRepair
+	}
+	return v1alpha1.CauseConfiguration
+}
+
+// Same reports whether a failure is that of what the host is to be now.
+func (c Changes) Same(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+	switch failed.Cause {
+	case v1alpha1.CauseReboot:
+		return nodes.RebootWanted(node)
+	case v1alpha1.CauseRemoval:
+		return false // it is to be a node again
+	}
+	spec, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+	return err == nil && failed.Version == c.Version && failed.SpecDigest == spec.Digest()
+}
+
+// Other reports whether what has failed is certainly not what is wanted now.
+func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.FailedChange) bool {
+	_, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+	return err == nil && !c.Same(s, node, failed)
+}
+
+// AwaitRetry keeps a node that works, and whose change has failed without a way back, from taking up a place again at once.
+func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+	failed := s.Instance.Status.FailedChange
+	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodes.IsReady(node) || !c.Same(s, node, failed) {
+		return nil
+	}
+	rest := failed.RetryAfter.Sub(c.Clock.Now())
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: obstacle.Wait, After: rest, Message: failed.Message,
+		Next: "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
+	}
+}
+
+// RetryHint is how an administrator has a change that has failed tried again.
+func (c Changes) RetryHint(s *scope.Scope) string {
+	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " + v1alpha1.AnnotationRetry + "=now"
+}
+
+// Note writes down that a change has failed. previous is what the host can be brought back to.
+func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previous string) {
+	before := ptr.Deref(s.Instance.Status.FailedChange, v1alpha1.FailedChange{})
+	cause := c.CauseOf(s, node)
+	if cause == v1alpha1.CauseRepair && node.Annotations[v1alpha1.AnnotationVersion] != c.Version {
+		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
+	}
+	failed := &v1alpha1.FailedChange{
+		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason, Message: text.Plain(message, obstacle.LongestMessage),
+		Time: metav1.NewTime(c.Clock.Now()), Attempts: 1,
+	}
+	if spec, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet]); err == nil {
+		failed.SpecDigest = spec.Digest()
+	}
+	if before.Version == failed.Version && before.SpecDigest == failed.SpecDigest {
+		failed.Attempts = before.Attempts + 1
+	}
+	failed.RetryAfter = ptr.To(metav1.NewTime(c.Clock.Now().Add(RetryDelay(s.Settings.FailureDeadline, failed.Attempts))))
+	s.Instance.Status.FailedChange = failed
+}
+
+// RetryDelay is the time before the next attempt of a change that has failed so often.
+func RetryDelay(first time.Duration, attempts int32) time.Duration {
+	delay := first
+	for i := int32(1); i < attempts && delay < longestRetry; i++ {
+		delay *= 2
+	}
+	return min(delay, longestRetry)
+}
+
+// longestRetry is the longest time between two attempts after the node was brought back.
+const longestRetry = 24 * time.Hour

@@ -1,0 +1,83 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// send uploads spec and payload and returns the verb's arguments.
+func (d Delivery) send(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) ([]string, *obstacle.Obstacle) {
+	encoded, err := spec.Encode()
+	if err != nil {
+		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
+	}
+	sum := sha256.Sum256(encoded)
+	specPath := nodespec.InboxSpec(hex.EncodeToString(sum[:]))
+	if err := s.Connection.Upload(ctx, specPath, int64(len(encoded)), bytes.NewReader(encoded), nil); err != nil {
+		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
+	}
+	arguments := []string{"--spec", specPath}
+	lacking := missing(spec, s.Session.Facts.Payload)
+	if len(lacking) == 0 {
+		return arguments, nil
+	}
+	if !s.Session.Whole {
+		lacking = patched(lacking, s.Session.Facts.Payload, d.Payload.Patches)
+	}
+	archive, err := d.Packer.Packed(ctx, lacking)
+	if err != nil {
+		return nil, obstacle.Payload(err)
+	}
+	payloadPath := nodespec.InboxPayload(archive.SHA256)
+	if err := d.sendArchive(ctx, s, "SendPayload", payloadPath, archive); err != nil {
+		return nil, d.Link.Failed(s, v1alpha1.ConditionInstalled, err)
+	}
+	return append(arguments, "--payload", payloadPath), nil
+}
+
+// patched puts patches in the place of files, where the host has what they are made of. A patch is in the payload only when it is smaller
+// than the file.
+func patched(lacking []string, present map[string]string, patches func(to string) []payload.Patch) []string {
+	var chosen []string
+	for _, sum := range lacking {
+		list := patches(sum)
+		i := slices.IndexFunc(list, func(p payload.Patch) bool { _, there := present[p.From]; return there })
+		if i >= 0 {
+			sum = list[i].SHA256
+		}
+		chosen = append(chosen, sum)
+	}
+	return chosen
+}
+
+// sendArchive sends an archive, or what an earlier attempt has not brought of it. The agent checks what is in it.
+func (d Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path string, archive *payload.Archive) error {
+	if there, err := s.Connection.Has(ctx, path, archive.Size); there || err != nil {
+		return err
+	}
+	d.Status.Progress(ctx, s, step, 0, 0, "")
+	return s.Connection.Send(ctx, path, archive.Reader(), d.Status.Transfer(ctx, s, step))
+}
+
+// missing are the payload files that the spec wants and the host lacks.
+func missing(spec nodespec.NodeSpec, present map[string]string) []string {
+	var result []string
+	for _, release := range spec.Releases {
+		for _, file := range release.Files {
+			if _, ok := present[file.SHA256]; !ok {
+				result = append(result, file.SHA256)
+			}
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}

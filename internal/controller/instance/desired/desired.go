@@ -1,0 +1,126 @@
+// Package desired makes the NodeSpec of an instance from what the operator knows of the cluster, the payload and the host.
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+)
+
+// Specs makes NodeSpecs.
+type Specs struct {
+	Payload *payload.Payload
+	Nodes   nodes.Nodes
+	Version string // of the operator
+	Log     nodespec.LogSettings
+	// PauseImage is the image of the container that holds a pod's network; empty for the NodeSpec's own.
+	PauseImage string
+	Debug      bool
+}
+
+// Of is the NodeSpec of the host, as far as it is known from the cluster and the status.
+func (m Specs) Of(s *scope.Scope, podSubnet string) (nodespec.NodeSpec, error) {
+	status := s.Instance.Status
+	if status.Host == nil || len(status.Host.Addresses) == 0 {
+		return nodespec.NodeSpec{}, fmt.Errorf("host %s has told no IPv4 address yet", s.Instance.Spec.Address)
+	}
+	agent, err := m.Payload.Agent()
+	if err != nil {
+		return nodespec.NodeSpec{}, err
+	}
+	spec, err := nodespec.Make(nodespec.Inputs{
+		Cluster: s.Cluster,
+		Instance: nodespec.Instance{
+			Name: s.Instance.Name, NodeName: s.NodeName(), HostName: s.Instance.Spec.HostName,
+			NodeIP: status.Host.Addresses[0], BYOH: s.BYOH(), Registration: status.Registration,
+		},
+		Payload: components(m.Payload, s.Cluster.Platform), Agent: payloadFile(agent),
+		OperatorVersion: m.Version, PodSubnet: podSubnet,
+		LogSettings: m.Log, Debug: m.Debug, PauseImage: m.PauseImage,
+	})
+	return spec, explainMissing(err, m.Payload)
+}
+
+// ForNode is the NodeSpec of the host with the pod subnet of its Node, if there is one.
+func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, *obstacle.Obstacle) {
+	subnet := ""
+	node, err := m.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return nodespec.NodeSpec{}, obstacle.API(v1alpha1.ConditionInstalled, "read the Node", err)
+	}
+	if node != nil {
+		subnet = node.Annotations[v1alpha1.AnnotationPodSubnet]
+	}
+	spec, err := m.Of(s, subnet)
+	if err != nil {
+		return nodespec.NodeSpec{}, obstacle.Spec(err)
+	}
+	return spec, nil
+}
+
+// Pending reports whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
+// without the host counts as pending.
+func (m Specs) Pending(s *scope.Scope, node *corev1.Node) bool {
+	spec, err := m.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest
+}
+
+// explainMissing adds to the error of Make about missing programs why the payload has them not.
+func explainMissing(err error, p *payload.Payload) error {
+	var lacks *nodespec.MissingProgramsError
+	if !errors.As(err, &lacks) {
+		return err
+	}
+	var reasons []string
+	for _, program := range lacks.Programs {
+		if reason := p.Missing(componentOf(program, p)); reason != nil && !slices.Contains(reasons, reason.Error()) {
+			reasons = append(reasons, reason.Error())
+		}
+	}
+	if len(reasons) == 0 {
+		return fmt.Errorf("%w; build the payload again", err)
+	}
+	return fmt.Errorf("%w; %s", err, strings.Join(reasons, "; "))
+}
+
+// componentOf is the component that has the program, or should have it: one that is absent has no list of files, but mostly the name of
+// its program.
+func componentOf(program string, p *payload.Payload) string {
+	for _, component := range p.Manifest().Components {
+		if slices.ContainsFunc(component.Files, func(file payload.File) bool { return file.Path == program }) {
+			return component.Name
+		}
+	}
+	return strings.TrimSuffix(program, ".exe")
+}
+
+// components are the parts of the payload for hosts of a platform, without the agent, which travels first and alone.
+func components(p *payload.Payload, platform string) []nodespec.Component {
+	var result []nodespec.Component
+	for _, component := range p.Components(platform) {
+		if component.Name == payload.ComponentAgent {
+			continue
+		}
+		files := make([]nodespec.PayloadFile, len(component.Files))
+		for i, file := range component.Files {
+			files[i] = payloadFile(file)
+		}
+		result = append(result, nodespec.Component{Name: component.Name, Version: component.Version, Files: files})
+	}
+	return result
+}
+
+func payloadFile(file payload.File) nodespec.PayloadFile {
+	return nodespec.PayloadFile{Name: file.Path, SHA256: file.SHA256, Size: file.Size}
+}

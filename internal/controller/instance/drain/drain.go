@@ -1,0 +1,136 @@
+// Package drain moves the pods of a node away, with the drain library of kubectl, and says which pods stay and why. It neither cordons nodes nor
+// asks the gate.
+package drain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/drain"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+)
+
+const (
+	// drainAttempt is how long one reconcile waits for evicted pods before it reports and tries again.
+	drainAttempt = 30 * time.Second
+	// namedPods is how many pods a status names.
+	namedPods = 10
+	// goneAfterSeconds is how long a pod on a dead host may be terminating before the drain no longer waits for it.
+	goneAfterSeconds = 60
+)
+
+// Drainer evicts pods.
+type Drainer struct{ Clientset kubernetes.Interface }
+
+// Evict evicts the node's pods with their own grace periods, as far as they leave within one attempt, and within the rest of the time that they
+// have. DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first pod.
+func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) *obstacle.Obstacle {
+	refusal := &lastLine{}
+	helper := &drain.Helper{
+		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
+		Timeout: max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
+	}
+	if !nodes.IsReady(node) {
+		// No kubelet will confirm that the pods have ended.
+		helper.SkipWaitForDeleteTimeoutSeconds = goneAfterSeconds
+	}
+	list, errs := helper.GetPodsForDeletion(node.Name)
+	if len(errs) > 0 {
+		return blocked(node, fmt.Sprint(errs))
+	}
+	if len(list.Pods()) == 0 {
+		return nil
+	}
+	begins()
+	if err := helper.DeleteOrEvictPods(list.Pods()); err != nil {
+		return blocked(node, cmp.Or(refusal.String(), err.Error())+d.podsLeft(ctx, helper, node.Name))
+	}
+	return nil
+}
+
+// lastLine keeps what the drain library has printed last: why an eviction is refused, which its error does not say.
+type lastLine struct {
+	mu   sync.Mutex
+	text string
+}
+
+// Write implements io.Writer.
+func (l *lastLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = strings.TrimSpace(string(p))
+	return len(p), nil
+}
+
+func (l *lastLine) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.TrimSuffix(l.text, ".")
+}
+
+// podsLeft names the pods that have not left, and the budgets that keep them.
+func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string) string {
+	list, errs := helper.GetPodsForDeletion(node)
+	if len(errs) > 0 || len(list.Pods()) == 0 {
+		return ""
+	}
+	pods := list.Pods()
+	var names []string
+	for i, pod := range pods {
+		if i == namedPods {
+			names = append(names, fmt.Sprintf("and %d more", len(pods)-namedPods))
+			break
+		}
+		names = append(names, pod.Namespace+"/"+pod.Name)
+	}
+	text := ". Pods that are left: " + strings.Join(names, ", ") + "."
+	if budgets := d.blockingBudgets(ctx, pods[:min(len(pods), namedPods)]); len(budgets) > 0 {
+		text += " No pod may be away now by PodDisruptionBudget " + strings.Join(budgets, ", ") + "."
+	}
+	return text
+}
+
+// blockingBudgets are the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that an error leaves them out.
+func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []string {
+	known := map[string][]policyv1.PodDisruptionBudget{}
+	var names []string
+	for _, pod := range pods {
+		budgets, read := known[pod.Namespace]
+		if !read {
+			if list, err := d.Clientset.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+				budgets = list.Items
+			}
+			known[pod.Namespace] = budgets
+		}
+		for _, budget := range budgets {
+			selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+			name := budget.Namespace + "/" + budget.Name
+			if err == nil && budget.Status.DisruptionsAllowed == 0 && selector.Matches(labels.Set(pod.Labels)) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func blocked(node *corev1.Node, message string) *obstacle.Obstacle {
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainBlocked, KeepsTurn: true,
+		Message: "Node " + node.Name + " is not drained yet: " + message,
+		Next:    "The operator goes on when the pods are gone. A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+	}
+}

@@ -1,0 +1,153 @@
+// Package event has the Kubernetes events about instances, each made by a constructor of its own.
+package event
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// Event is one Kubernetes event on a WindowsInstance, made by the constructors below and nowhere else.
+type Event struct {
+	regarding                 *v1alpha1.WindowsInstance
+	related                   runtime.Object
+	eventType, reason, action string
+	message                   string
+}
+
+// Recorder records events.
+type Recorder struct{ events.EventRecorder }
+
+// Emit records an event.
+func (r Recorder) Emit(e Event) {
+	r.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
+}
+
+// Stopped says what keeps an instance from going on.
+func Stopped(instance *v1alpha1.WindowsInstance, o *obstacle.Obstacle) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, o.Reason, o.Phase, text.Sentence(o.Message) + " " + o.Next}
+}
+
+func HostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) Event {
+	message := "The host's key " + instance.Status.HostKey.Fingerprint + " was accepted as asked, and is pinned from now on."
+	if first {
+		message = "First contact with " + instance.Spec.Address + ": its host key " + instance.Status.HostKey.Fingerprint + " is pinned from now on."
+	}
+	return Event{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "Connect", message}
+}
+
+func HostKeyReused(instance *v1alpha1.WindowsInstance, reuse string) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "HostKeyReused", "Connect", "The host answers with its pinned key." + reuse}
+}
+
+func HostRestarts(instance *v1alpha1.WindowsInstance) Event {
+	message := "The host restarts to put Windows features or its name in force."
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		message = "The host restarts to take back Windows features or its name."
+	}
+	return Event{instance, nil, corev1.EventTypeNormal, "HostRestarts", "Reboot", message}
+}
+
+func HostRestarted(instance *v1alpha1.WindowsInstance) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "HostRestarted", "Reboot", "The host is back with a new boot id."}
+}
+
+func CertificateIssued(instance *v1alpha1.WindowsInstance, identity nodespec.Identity) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "CertificateIssued", "Sign",
+		"The certificate of " + identity.Service() + " for " + identity.CommonName + " was signed for the request that came over the pinned connection."}
+}
+
+func NodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
+	return Event{instance, node, corev1.EventTypeNormal, "NodeJoined", "Join",
+		"Node " + node.Name + " is registered. It takes pods once it was checked to work."}
+}
+
+func NodeReady(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) Event {
+	return Event{instance, node, corev1.EventTypeNormal, "NodeReady", "Release",
+		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() + " after the host was listed."}
+}
+
+func NodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node, cause v1alpha1.DisruptionCause) Event {
+	return Event{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " + node.Name + ". Cause: " + string(cause) + "."}
+}
+
+func DrainGivenUp(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) Event {
+	return Event{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "Drain", message}
+}
+
+func ChangeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *obstacle.Obstacle) Event {
+	return Event{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonChangeFailed, "Change",
+		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " + text.Sentence(o.Reason+": "+o.Message)}
+}
+
+func RolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
+	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name + " is again what it was before the change, and takes pods."}
+}
+
+func RebootBegins(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
+	return Event{instance, node, corev1.EventTypeNormal, "HostRestarts", "Reboot",
+		"The host restarts, as the annotation " + v1alpha1.AnnotationRebootRequired + " of Node " + node.Name + " asks."}
+}
+
+func HostGivenBack(instance *v1alpha1.WindowsInstance) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "HostGivenBack", "Remove", "The host is as it was before it became a node."}
+}
+
+func HostLeftBehind(instance *v1alpha1.WindowsInstance) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "HostLeftBehind", "Remove",
+		"As asked, the node is removed without its host " + instance.Spec.Address + `. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
+			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
+}
+
+func NodeLost(instance *v1alpha1.WindowsInstance) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "NodeLost", "Join",
+		"Node " + instance.Status.NodeRef.Name + " was deleted while its host is still listed: the kubelet is restarted to register it again."}
+}
+
+func LogsPortClosed(instance *v1alpha1.WindowsInstance, address string, err error) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "LogsPortClosed", "Verify",
+		"The kubelet does not answer at " + address + " (" + err.Error() + "): oc logs and oc exec will not reach the node's pods until that TCP port is open."}
+}
+
+func AdviceGiven(instance *v1alpha1.WindowsInstance, failed string) Event {
+	return Event{instance, nil, corev1.EventTypeWarning, "AdvisoryCheckFailed", "Verify",
+		"The node takes pods, but this check failed: " + failed}
+}
+
+func HostStays(instance, other *v1alpha1.WindowsInstance) Event {
+	return Event{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
+		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
+}
+
+func KeyAuthorized(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "KeyAuthorized", "Connect",
+		"The host refused the present key and accepted the one before: the present one, " + fingerprint + ", was added to those that the host accepts."}
+}
+
+func KeyAdopted(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "KeyAdopted", "Connect", "The host was reached with the present key, " + fingerprint + "."}
+}
+
+func NodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
+	return Event{instance, node, corev1.EventTypeNormal, "NodeDeleted", "Remove", "Node " + node.Name + " was deleted."}
+}
+func NodeTakenOver(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
+	from := node.Annotations[v1alpha1.AnnotationVersion]
+	if from != "" {
+		from = " (" + from + ")"
+	}
+	return Event{instance, node, corev1.EventTypeNormal, "NodeTakenOver", "TakeOver",
+		"Node " + node.Name + ", which an older version of the operator" + from + " has configured, belongs to this instance from now on. It goes on as it is until its turn comes to be brought up to date."}
+}
+
+func HostKeyImported(instance *v1alpha1.WindowsInstance) Event {
+	return Event{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "TakeOver",
+		"The host key " + instance.Status.HostKey.Fingerprint + ", which an older version of the operator has noted for " + instance.Spec.Address + ", is pinned."}
+}

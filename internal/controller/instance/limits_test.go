@@ -1,0 +1,45 @@
+package instance
+
+import (
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// The limits and names as administrators know them. They stand here once more on purpose: a change of one is a change of behavior.
+const (
+	restartLimit      = 2 * time.Minute
+	rebootLimit       = 15 * time.Minute
+	lastRebootPoll    = 2 * time.Second
+	readyLimit        = 2 * time.Minute
+	readyPoll         = 2 * time.Second
+	lateNodeLimit     = 10 * time.Second
+	userDataLimit     = 30 * time.Minute
+	firstUserDataPoll = 2 * time.Second
+	supportRecheck    = 10 * time.Minute
+	progressInterval  = time.Second
+	longestMessage    = 2048
+	changeAttempts    = 3
+	hostKeysConfigMap = "windows-ssh-host-keys"
+	labelInstance     = "windowsmachineconfig.openshift.io/instance"
+)
+
+// certificateStatus is what an instance says of a certificate that is good for so long.
+func certificateStatus(name string, from, to time.Time) v1alpha1.CertificateStatus {
+	return v1alpha1.CertificateStatus{
+		Name: name, NotAfter: metav1.NewTime(to).Rfc3339Copy(),
+		RenewAt: metav1.NewTime(from.Add(to.Sub(from) * 3 / 4)).Rfc3339Copy(),
+	}
+}
+
+func isApproved(csr *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
+}

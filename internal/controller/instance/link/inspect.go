@@ -1,0 +1,105 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Inspect brings the agent and asks it what the host is, once for each connection.
+func (l Link) Inspect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if s.Session.Facts == nil {
+		if o := l.AskFacts(ctx, s); o != nil {
+			return l.AnswersWhileRestarting(s, o)
+		}
+	}
+	facts := s.Session.Facts
+	if o := l.AwaitRestart(s, facts); o != nil {
+		return o
+	}
+	s.Instance.Status.Host = HostStatus(facts)
+	return nil
+}
+
+// AskFacts brings the agent and asks it for the facts of the host.
+func (l Link) AskFacts(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	l.Status.Progress(ctx, s, "Inspect", 0, 0, "")
+	agent, err := l.Payload.Agent()
+	if err != nil {
+		return obstacle.Payload(err)
+	}
+	if s.Session.Agent, err = l.BringAgent(ctx, s, agent); err != nil {
+		return l.Failed(s, v1alpha1.ConditionReachable, err)
+	}
+	line, err := l.Run(ctx, s, verb.Facts, l.factsArguments(s)...)
+	if err != nil {
+		return l.Failed(s, v1alpha1.ConditionReachable, err)
+	}
+	s.Session.Agent = nodespec.AgentPath(agent.SHA256) // one that has just landed has moved to its own folder
+	l.Learn(s, line.Result.Facts)
+	return nil
+}
+
+// Learn keeps what the host has told.
+func (l Link) Learn(s *scope.Scope, facts *plan.Facts) {
+	s.Session.Facts, s.Session.Unanswered = facts, false
+	if facts.Fallback != "" {
+		s.Session.Fallback = facts.Fallback
+	}
+}
+
+func HostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
+	system := facts.System
+	return &v1alpha1.HostStatus{
+		Name: system.HostName, Product: system.Product, Build: fmt.Sprintf("%s.%d", system.Version, system.Revision),
+		MachineID: system.MachineID, BootID: system.BootID, Addresses: system.Addresses,
+	}
+}
+
+// sendAgent is the step that an administrator sees while the agent is on its way.
+const sendAgent = "SendAgent"
+
+// BringAgent has the agent on the host and returns its path. What lies in the agent's own folder is run only where an agent of ours has told
+// what the host is: it has closed that folder to others before. Everywhere else the program is sent, to where only administrators can put one.
+func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File) (string, error) {
+	if s.Instance.Status.Host != nil {
+		path := nodespec.AgentPath(agent.SHA256)
+		if there, err := s.Connection.Has(ctx, path, agent.Size); there || err != nil {
+			return path, err
+		}
+	}
+	program := remote.Agent{
+		SHA256: agent.SHA256, Size: agent.Size, Open: func() (io.ReadCloser, error) { return l.Payload.Open(agent.SHA256) },
+	}
+	path, _, err := s.Connection.EnsureAgent(ctx, program, l.Status.Transfer(ctx, s, sendAgent))
+	return path, err
+}
+
+// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's name, where that is
+// the node's.
+func (l Link) factsArguments(s *scope.Scope) []string {
+	var arguments []string
+	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {
+		arguments = []string{"--platform", s.Cluster.Platform}
+	}
+	server, err := url.Parse(s.Cluster.APIServerInternalURL)
+	// An IPv6 address is no plain word for the shells of Windows; Windows nodes reach the API server over IPv4.
+	if err != nil || server.Hostname() == "" || strings.Contains(server.Hostname(), ":") {
+		return arguments
+	}
+	return append(arguments, "--api-server", "https://"+net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")))
+}

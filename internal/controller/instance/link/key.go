@@ -1,0 +1,85 @@
+package link
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/crypto/ssh"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/text"
+)
+
+// connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host that refuses the
+// present key is opened with the one that it replaced, where there is one, and given the present one.
+func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
+	connection, err := l.Hosts.Get(ctx, target)
+	var changed *remote.HostKeyChangedError
+	if errors.As(err, &changed) && l.accepts(s, changed.Presented) {
+		target.HostKey = &changed.Presented
+		connection, err = l.Hosts.Get(ctx, target)
+	}
+	if remote.ReasonOf(err) != remote.ReasonAuthenticationFailed {
+		return connection, err
+	}
+	return l.openWithPrevious(ctx, s, target, err)
+}
+
+// openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a previous key, or if
+// the host refuses it too, the refusal of the present one stands.
+func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target, refused error) (*remote.Connection, error) {
+	previous, found, err := keys.Previous(ctx, l.Client, l.Namespace)
+	if err != nil {
+		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
+		return nil, refused
+	}
+	if !found || previous.Hash() == target.Key.Hash() {
+		return nil, refused
+	}
+	before := target
+	before.Key = previous
+	connection, err := l.Hosts.Get(ctx, before)
+	if remote.ReasonOf(err) == remote.ReasonAuthenticationFailed {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = remote.Authorize(ctx, connection, publicKey(target), target.User)
+	l.Hosts.Release(connection)
+	if err != nil {
+		return nil, err
+	}
+	// It is this very host that must answer now.
+	known := connection.HostKey()
+	target.HostKey = &known
+	again, err := l.Hosts.Get(ctx, target)
+	if err == nil {
+		l.Events.Emit(event.KeyAuthorized(s.Instance, target.Key.Fingerprint()))
+	}
+	return again, err
+}
+
+func publicKey(target remote.Target) ssh.PublicKey { return target.Key.Signer().PublicKey() }
+
+// awaitsKey puts into words that a node goes on with the key that it was configured with.
+func (l Link) awaitsKey(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
+	if !s.KeyDiffers {
+		return o
+	}
+	o.Message = "The key of Secret " + keys.SecretName + " was changed, and the host was not reached with the new one yet. Its node goes on as it is: " + o.Message
+	if !o.KeyRefused {
+		return o
+	}
+	hint := "With the key before as " + keys.SecretPreviousKey + " in that Secret, the operator brings the new one to the host by itself."
+	if s.OfMachine() {
+		hint += " Else a Machine that gets its key from the operator's user data is replaced when its turn comes, one at a time."
+	}
+	o.Next = text.Sentence(o.Next) + " " + hint
+	return o
+}

@@ -1,0 +1,112 @@
+// Package link is the way to a host: it connects with the pinned host key, brings the agent, runs its verbs, and waits for a host that restarts.
+// Which verbs are run is decided elsewhere.
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/payload"
+	"github.com/windows-machine-config/wmco/internal/remote"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Link is the operator's way to hosts.
+type Link struct {
+	Hosts    *remote.Pool
+	Client   client.Client // for the key before the present one
+	Machines machines.Machines
+	Status   status.Writer
+	Events   event.Recorder
+	Payload  *payload.Payload // has the agent
+	Clock    clock.PassiveClock
+	// Jitter returns a number in [0,1).
+	Jitter    func() float64
+	Namespace string // of the operator
+}
+
+// Reach connects to the host, or takes the connection that is there, and pins its host key at first contact.
+func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	target, o := l.target(ctx, s)
+	if o != nil {
+		return o
+	}
+	if err := l.announceContact(ctx, s); err != nil {
+		return obstacle.API(v1alpha1.ConditionReachable, "say that the host is being contacted", err)
+	}
+	connection, err := l.connect(ctx, s, target)
+	if err != nil {
+		s.Session.ForgetHost()
+		// What comes with a restart passes with it; another host key does not.
+		if o := l.stillRestarting(s); o != nil && !isAnotherHost(err) {
+			return o
+		}
+		if o := l.awaitUserData(s, err); o != nil {
+			return o
+		}
+		return l.awaitsKey(s, obstacle.Connect(err))
+	}
+	if s.Session.Connection != connection {
+		s.Session.ForgetHost()
+		s.Session.Connection = connection
+	}
+	s.Connection = connection
+	l.pinHostKey(s, connection.HostKey(), s.Instance.Status.HostKey == nil)
+	s.Pass(v1alpha1.ConditionReachable, "The host answers over SSH with its pinned key and accepts the operator's.")
+	// The pin is written before anything is sent to the host.
+	if err := l.Status.Patch(ctx, s); err != nil {
+		return obstacle.API(v1alpha1.ConditionReachable, "pin the host key", err)
+	}
+	return nil
+}
+
+// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found last.
+func (l Link) announceContact(ctx context.Context, s *scope.Scope) error {
+	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
+		return nil
+	}
+	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
+	s.Instance.Status.NextAction = fmt.Sprintf("The operator connects to %s over SSH. The host has %s to answer.",
+		s.Instance.Spec.Address, remote.DefaultDialLimit+remote.DefaultHandshakeLimit)
+	return l.Status.Patch(ctx, s)
+}
+
+// Close ends the connection to the host, and forgets what was learnt over it.
+func (l Link) Close(s *scope.Scope) {
+	s.Session.ForgetHost()
+	l.Hosts.Close(s.Instance.Name)
+}
+
+// LetGo drops what is held for a host that is no longer worked on: its connection, and what was learnt over it.
+func (l Link) LetGo(s *scope.Scope) {
+	if s.Connection != nil {
+		l.Hosts.Release(s.Connection)
+		s.Connection = nil
+	}
+	l.Close(s)
+}
+
+// Failed forgets what was learnt of a host where something has failed, as far as it may be true no more, and says what stands in the way.
+func (l Link) Failed(s *scope.Scope, condition string, err error) *obstacle.Obstacle {
+	s.Session.Spec = ""
+	var failure *verb.Failure
+	if errors.As(err, &failure) {
+		// The agent's facts may have changed with what it did before it failed.
+		s.Session.Applied, s.Session.Facts = "", nil
+	} else {
+		l.Close(s)
+	}
+	return obstacle.Host(condition, err)
+}

@@ -1,0 +1,57 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// Run has the agent do a verb and shows its steps in the status while it does.
+func (l Link) Run(ctx context.Context, s *scope.Scope, name verb.Name, arguments ...string) (verb.Line, error) {
+	last, err := s.Connection.Run(ctx, s.Session.Agent, name, arguments, func(line verb.Line) {
+		if line.Type != verb.TypeStep || line.Step == nil {
+			return
+		}
+		step := boundedStep(*line.Step)
+		if step.State == verb.StepDone {
+			stepsDone.WithLabelValues(stepKind(step.Name)).Inc()
+			return
+		}
+		l.Status.Progress(ctx, s, step.Name, step.Index, step.Of, step.Detail)
+	})
+	if last.Type != verb.TypeRebooting {
+		s.Instance.Status.Step = nil // a restart goes on after its verb; no other step does
+	}
+	if err == nil {
+		err = complete(name, last)
+	}
+	if last.Result != nil {
+		boundFacts(last.Result.Facts)
+	}
+	return last, err
+}
+
+// complete reports whether an answer brings what its verb must bring. The host is not trusted to send what the agent would.
+func complete(name verb.Name, last verb.Line) error {
+	if last.Type == verb.TypeRebooting && slices.Contains([]verb.Name{verb.Apply, verb.Remove, verb.Rollback, verb.Reboot}, name) {
+		return nil
+	}
+	r := last.Result
+	ok := r != nil
+	switch {
+	case !ok:
+	case name == verb.Facts:
+		ok = r.Facts != nil
+	case name == verb.Plan:
+		ok = r.Plan != nil
+	case name == verb.Apply, name == verb.Rollback, name == verb.Renew:
+		ok = r.Facts != nil && r.Plan != nil
+	}
+	if !ok {
+		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version", name)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Package machines reads the Machine of an instance, and the Machines of the cluster, from the API server.
+package machines
+
+import (
+	"context"
+	"fmt"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
+
+// Machines reads Machines from the API server and not from a cache.
+type Machines struct{ Live client.Reader }
+
+// Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same name.
+func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*machinev1beta1.Machine, error) {
+	reference := instance.Spec.Source.Machine
+	if reference == nil {
+		return nil, nil
+	}
+	machine := &machinev1beta1.Machine{}
+	err := m.Live.Get(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, machine)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Machine %s/%s: %w", reference.Namespace, reference.Name, err)
+	}
+	if machine.UID != reference.UID {
+		return nil, nil
+	}
+	return machine, nil
+}
+
+// All are the Machines of the cluster; none where there is no Machine API.
+func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	var list machinev1beta1.MachineList
+	err := m.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list Machines: %w", err)
+	}
+	return list.Items, nil
+}
+
+// NameOf is the namespace and name of the Machine of a source; empty for none.
+func NameOf(source v1alpha1.Source) string {
+	if source.Machine == nil {
+		return ""
+	}
+	return source.Machine.Namespace + "/" + source.Machine.Name
+}

@@ -1,0 +1,160 @@
+// Package naming decides the node name of a host, claims it, and makes sure that it belongs to nobody else.
+package naming
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// claimPoll is how soon a claim is looked at again that waits for another to be withdrawn.
+const claimPoll = time.Second
+
+// Names gives nodes their names.
+type Names struct {
+	Nodes    nodes.Nodes
+	Machines machines.Machines
+	Adoption adoption.Adoption
+	Link     link.Link
+	Status   status.Writer
+}
+
+// Claim decides the node's name and makes sure that it belongs to nobody else. The claim is written before it is checked, so that of
+// two instances that claim one name at the same time at least one sees the other.
+func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	name, o := n.expected(ctx, s)
+	if o != nil {
+		return o
+	}
+	if s.NodeName() == name && s.Instance.Status.NodeRef.Confirmed {
+		return nil
+	}
+	if o := n.refuseRename(ctx, s, name); o != nil {
+		return o
+	}
+	if s.NodeName() != name {
+		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: name}
+		if err := n.Status.Patch(ctx, s); err != nil {
+			return obstacle.API(v1alpha1.ConditionJoined, "claim the node name", err)
+		}
+	}
+	decision, err := n.checkClaim(ctx, s, name)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
+	}
+	if decision.Allowed {
+		s.Instance.Status.NodeRef.Confirmed = true
+		if err := n.Status.Patch(ctx, s); err != nil {
+			return obstacle.API(v1alpha1.ConditionJoined, "confirm the node name", err)
+		}
+		return nil
+	}
+	if decision.Passes {
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true, After: claimPoll,
+			Message: decision.Message, Next: "The operator looks again in a second.",
+		}
+	}
+	s.Instance.Status.NodeRef = nil
+	n.Link.Close(s)
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
+		Next: obstacle.Untouched + "Give the host a name of its own, or take one of the two out of its source.",
+	}
+}
+
+// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under another name the host would
+// be a second node, and nobody would drain and delete the first.
+func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
+	ref := s.Instance.Status.NodeRef
+	if ref == nil || !ref.Confirmed {
+		return nil
+	}
+	if ref.UID == "" { // the kubelet may have registered it, and nobody has noted that yet
+		node, err := n.Nodes.Named(ctx, ref.Name)
+		if err != nil {
+			return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
+		}
+		if node == nil || !nodes.Unproven(node) {
+			return nil
+		}
+	}
+	s.Session.Facts = nil // the next attempt asks the host again
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: obstacle.NeedsAdministrator, After: obstacle.HostRecheck,
+		Message: fmt.Sprintf("The host is Node %s, and calls itself %s now. A host stays the node that it is: no certificate is issued for another name.", ref.Name, name),
+		Next:    fmt.Sprintf("Nothing on the host is changed. Give it its name %s back, or take it out of its source and add it again once its Node is gone.", ref.Name),
+	}
+}
+
+// expected is the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
+func (n Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
+	if name := s.KeptNodeName(); name != "" {
+		return name, nil
+	}
+	if nodename.GivenByCloud(s.Cluster.Platform) {
+		return n.byCloud(ctx, s)
+	}
+	hostName := s.Instance.Spec.HostName
+	if hostName == "" {
+		hostName = s.Session.Facts.System.HostName
+	}
+	name, err := nodename.OfHost(hostName)
+	if err != nil {
+		return "", &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionSupported, Reason: v1alpha1.ReasonHostNameInvalid, Message: err.Error(),
+			Next: "Rename the Windows host; the operator then goes on by itself.",
+		}
+	}
+	return name, nil
+}
+
+func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (policy.Decision, error) {
+	node, err := n.Nodes.Named(ctx, name)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	claim, err := n.Nodes.Claim(ctx, s.Instance, name, node)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	claim.Cluster = s.Cluster
+	if err := n.Adoption.Prove(ctx, s, &claim); err != nil {
+		return policy.Decision{}, err
+	}
+	return nodename.Grant(claim), nil
+}
+
+// StillNamed tells what has come in the way of the name that was granted, with the Node of that name; nil for none. Long after that a Node of
+// another machine may have come by it, or its own was deleted and another's kubelet was faster: then nothing is signed for the name and nothing
+// is written to that Node.
+func (n Names) StillNamed(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+	if node != nil && ownership.Bound(s.Instance, node) {
+		return nil
+	}
+	claim, err := n.Nodes.Claim(ctx, s.Instance, s.NodeName(), node)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionJoined, "find out what else has the name of the Node", err)
+	}
+	if decision := nodename.StillGranted(claim); !decision.Allowed {
+		return &obstacle.Obstacle{
+			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
+			Next: "Nothing was signed. Give this host or the other a name of its own, or take one of the two out of the cluster.",
+		}
+	}
+	return nil
+}

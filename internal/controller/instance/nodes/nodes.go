@@ -1,0 +1,146 @@
+// Package nodes reads and writes the Node of an instance. It decides nothing about hosts, and asks the gate nothing.
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// Nodes reads Nodes from the API server, and writes them.
+type Nodes struct {
+	Client client.Client
+	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host is left alone.
+	Live      client.Reader
+	Machines  machines.Machines
+	Events    event.Recorder
+	Namespace string // of the instances
+	Version   string // of the operator
+}
+
+// Of reads the instance's Node; nil when it is not there, or has no name yet.
+func (n Nodes) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*corev1.Node, error) {
+	if NameOf(instance) == "" {
+		return nil, nil
+	}
+	return n.Named(ctx, NameOf(instance))
+}
+
+// Named reads the Node of a name; nil when it is not there.
+func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	err := n.Live.Get(ctx, types.NamespacedName{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+// Instances are all instances, as the API server has them.
+func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
+	var instances v1alpha1.WindowsInstanceList
+	if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
+		return nil, fmt.Errorf("list WindowsInstances: %w", err)
+	}
+	return instances.Items, nil
+}
+
+// Owns reports whether the Node is the instance's own and may be drained and deleted with it.
+func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) (bool, error) {
+	instances, err := n.Instances(ctx)
+	if err != nil {
+		return false, fmt.Errorf("find out whose Node %s is: %w", node.Name, err)
+	}
+	return ownership.Owns(instance, node, instances), nil
+}
+
+// Claim is the claim of an instance to a node name, with the Node of that name, which may be nil, and all instances and Machines that could have
+// the name.
+func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string, node *corev1.Node) (nodename.Claim, error) {
+	claim := nodename.Claim{Instance: *instance, NodeName: name, Node: node}
+	var err error
+	if claim.Others, err = n.Instances(ctx); err != nil {
+		return claim, err
+	}
+	claim.Machines, err = n.Machines.All(ctx)
+	return claim, err
+}
+
+// NameOf is the node name that an instance has claimed; empty before the claim.
+func NameOf(instance *v1alpha1.WindowsInstance) string {
+	if instance.Status.NodeRef == nil {
+		return ""
+	}
+	return instance.Status.NodeRef.Name
+}
+
+// IsReady reports whether the kubelet of a Node says that it is Ready.
+func IsReady(node *corev1.Node) bool {
+	ready := ReadyCondition(node)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// ReadyCondition is the Ready condition that the kubelet reports; nil before it has.
+func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// NotReadySince returns since when a Node is not Ready, and the kubelet's message.
+func NotReadySince(node *corev1.Node) (time.Time, string) {
+	if ready := ReadyCondition(node); ready != nil {
+		return ready.LastTransitionTime.Time, ready.Message
+	}
+	return node.CreationTimestamp.Time, "it has not reported yet"
+}
+
+// Unproven reports whether a Node has our start-up taint: it was not checked to work yet.
+func Unproven(node *corev1.Node) bool {
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == v1alpha1.TaintNotReady {
+			return true
+		}
+	}
+	return false
+}
+
+// RebootWanted reports whether somebody has asked for a restart of the node's host.
+func RebootWanted(node *corev1.Node) bool {
+	_, wanted := node.Annotations[v1alpha1.AnnotationRebootRequired]
+	return wanted
+}
+
+// Cordoned reports whether the operator has made the Node unschedulable, for a drain that is not over.
+func Cordoned(node *corev1.Node) bool {
+	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours
+}
+
+// InternalIPs are the internal addresses among those of a Node or a Machine.
+func InternalIPs(addresses []corev1.NodeAddress) []string {
+	var ips []string
+	for _, address := range addresses {
+		if address.Type == corev1.NodeInternalIP {
+			ips = append(ips, address.Address)
+		}
+	}
+	return ips
+}

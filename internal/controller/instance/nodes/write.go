@@ -1,0 +1,162 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+)
+
+// Bind labels the Node and binds it to the instance. What its source wants it to carry from the beginning is written with the binding,
+// and so once for each registration.
+func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
+	after := node.DeepCopy()
+	setLabels(after, instance)
+	key := instance.Status.HostKey
+	setAll(&after.Annotations, map[string]string{
+		v1alpha1.AnnotationInstance: instance.Name,
+		v1alpha1.AnnotationHostKey:  key.Key, v1alpha1.AnnotationHostKeyType: key.Type,
+	})
+	first := node.Annotations[v1alpha1.AnnotationInstance] == ""
+	if first {
+		addTaints(after, instance.Spec.Node)
+	}
+	instance.Status.NodeRef.UID = string(node.UID)
+	if err := n.Patch(ctx, node, after); err != nil {
+		return err
+	}
+	if first {
+		n.Events.Emit(event.NodeJoined(instance, node))
+	}
+	return nil
+}
+
+// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change them.
+var kubeletsLabels = []string{
+	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild, v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
+}
+
+// setLabels puts on the Node the labels of a node of ours, and keepLabels those of its source.
+func setLabels(node *corev1.Node, instance *v1alpha1.WindowsInstance) {
+	if instance.Spec.Source.ConfigMapKey != "" {
+		setAll(&node.Labels, map[string]string{v1alpha1.LabelWorker: "", v1alpha1.LabelBYOH: "true"})
+	}
+	keepLabels(node, instance.Spec.Node)
+}
+
+// keepLabels puts the labels on the Node that its source wants there. Others stay.
+func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
+	if metadata == nil {
+		return
+	}
+	for name, value := range metadata.Labels {
+		if !slices.Contains(kubeletsLabels, name) {
+			setAll(&node.Labels, map[string]string{name: value})
+		}
+	}
+}
+
+// addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint; that of the Node stays.
+func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
+	if metadata == nil {
+		return
+	}
+	for _, taint := range metadata.Taints {
+		if !slices.ContainsFunc(node.Spec.Taints, func(present corev1.Taint) bool { return present.MatchTaint(&taint) }) {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+	}
+}
+
+// Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the labels that its source
+// wants, and takes away what kept pods off while the node was not proven.
+func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node, keyHash string) error {
+	after := node.DeepCopy()
+	keepLabels(after, instance.Spec.Node)
+	setAll(&after.Annotations, map[string]string{
+		v1alpha1.AnnotationVersion:    n.Version,
+		v1alpha1.AnnotationPubKeyHash: keyHash,
+	})
+	var taints []corev1.Taint
+	for _, taint := range after.Spec.Taints {
+		if taint.Key != v1alpha1.TaintNotReady {
+			taints = append(taints, taint)
+		}
+	}
+	after.Spec.Taints = taints
+	uncordon(after)
+	if instance.Status.RequestedReboot != nil {
+		delete(after.Annotations, v1alpha1.AnnotationRebootRequired)
+	}
+	dropOlderMarks(after)
+	if err := n.Patch(ctx, node, after); err != nil {
+		return err
+	}
+	// Not before: with the annotation still there, a restart that nobody remembers is one that is wanted.
+	instance.Status.RequestedReboot = nil
+	return nil
+}
+
+// Patch writes what differs, and nothing when nothing does.
+func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
+	patch := client.MergeFrom(before)
+	if !reflect.DeepEqual(before.Spec, after.Spec) {
+		// Taints are replaced as a whole: others write them too.
+		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	}
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	if data, err := patch.Data(after); err == nil && string(data) == "{}" {
+		return nil
+	}
+	if err := n.Client.Patch(ctx, after, patch); err != nil {
+		return fmt.Errorf("patch Node %s: %w", before.Name, err)
+	}
+	return nil
+}
+
+func setAll(into *map[string]string, values map[string]string) {
+	if *into == nil {
+		*into = map[string]string{}
+	}
+	for name, value := range values {
+		(*into)[name] = value
+	}
+}
+
+// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else of it.
+func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := n.Of(ctx, instance)
+		if err != nil || node == nil {
+			return err
+		}
+		after := node.DeepCopy()
+		uncordon(after)
+		return n.Patch(ctx, node, after)
+	})
+}
+
+// Cordon makes the Node unschedulable, and notes on it that the operator has done so, and when the drain began.
+func (n Nodes) Cordon(ctx context.Context, node *corev1.Node, began time.Time) error {
+	after := node.DeepCopy()
+	after.Spec.Unschedulable = true
+	setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationCordoned: began.UTC().Format(time.RFC3339)})
+	return n.Patch(ctx, node, after)
+}
+
+func uncordon(node *corev1.Node) {
+	if Cordoned(node) {
+		delete(node.Annotations, v1alpha1.AnnotationCordoned)
+		node.Spec.Unschedulable = false
+	}
+}

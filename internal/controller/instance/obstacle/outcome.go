@@ -1,0 +1,26 @@
+package obstacle
+
+// Outcome says how a reconcile goes on after an obstacle.
+type Outcome int
+
+const (
+	// TryAgain: something failed. The phases run again after delays that grow.
+	TryAgain Outcome = iota
+	// ChangeFailed: the host does not work after a change. The phases run again, and the failures are counted: after
+	// some of them the host is rolled back.
+	ChangeFailed
+	// Wait: something is on its way. The phases run again when it has come, or after the obstacle's time.
+	Wait
+	// NeedsAdministrator: the obstacle lasts until an administrator does something.
+	NeedsAdministrator
+	// LeftAlone: nobody works on the host, and its conditions stay as they are.
+	LeftAlone
+	// NothingToDo: the host is in its desired state.
+	NothingToDo
+)
+
+// IsFailure reports whether something failed.
+func (o Outcome) IsFailure() bool { return o == TryAgain || o == ChangeFailed }
+
+// IsNews reports whether an event informs administrators of the obstacle.
+func (o Outcome) IsNews() bool { return o.IsFailure() || o == NeedsAdministrator }

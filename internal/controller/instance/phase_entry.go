@@ -1,0 +1,36 @@
+package instance
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/hostlist"
+)
+
+// entry is the phase that checks what the source says.
+type entry struct {
+	namespace string // of the operator
+}
+
+// run refuses an instance whose address or user name cannot be right, before anything is sent anywhere.
+func (p entry) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
+	spec := s.Instance.Spec
+	err := hostlist.ValidateAddress(spec.Address)
+	if err == nil {
+		err = hostlist.ValidateUsername(spec.Username)
+	}
+	if err == nil {
+		return nil
+	}
+	next := "Correct the Machine " + machines.NameOf(spec.Source) + "."
+	if s.BYOH() {
+		next = "Correct the key " + spec.Source.ConfigMapKey + " of ConfigMap windows-instances in namespace " + p.namespace + ": <IPv4 address or DNS name>: username=<user>."
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,
+		Message: err.Error(), Next: next,
+	}
+}

@@ -1,0 +1,119 @@
+package instance
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/certificates"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+	"github.com/windows-machine-config/wmco/internal/text"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// release is the phase that hands a proven node to the scheduler.
+type release struct {
+	link    link.Link
+	turn    turn.Turn
+	status  status.Writer
+	nodes   nodes.Nodes
+	events  event.Recorder
+	specs   desired.Specs
+	clock   clock.PassiveClock
+	version string // of the operator
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// run hands a node that was proven to work to the scheduler, and lets the connection go.
+func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	node, err := p.nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if message := readiness.NotReady(s, node, s.Session.KubeletStarted); message != "" {
+		return readiness.Await(s, node, p.clock.Now(), "the Node to report Ready", message)
+	}
+	spec, o := p.specs.ForNode(ctx, s)
+	if o != nil {
+		return o
+	}
+	first := nodes.Unproven(node)
+	proven := "The node was checked to work and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
+	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)
+	}
+	p.settle(ctx, s)
+	certificates.Note(&s.Instance.Status, spec, s.Session.Facts, p.clock.Now())
+	status := &s.Instance.Status
+	status.FailedChange = nil
+	status.SpecDigest, status.Version, status.PublicKeyHash = spec.Digest(), p.version, s.Key.Hash()
+	s.Pass(v1alpha1.ConditionReady, proven)
+	s.Pass(v1alpha1.ConditionUpToDate, "The host is what version "+p.version+" of the operator wants it to be.")
+	if first {
+		p.events.Emit(event.NodeReady(s.Instance, node, p.clock.Since(s.Instance.CreationTimestamp.Time)))
+	}
+	s.Session.Fallback, s.Session.ChangeFailures = "", 0
+	p.link.Close(s)
+	// Write the status before the gate is left: canarySoak of the next node counts from the time that it has.
+	status.ObservedGeneration = s.Instance.Generation
+	if err := p.status.Show(ctx, s, nil); err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "write down that the node is up to date", err)
+	}
+	return p.turn.Leave(ctx, s)
+}
+
+// settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it is done with the next
+// change.
+func (p release) settle(ctx context.Context, s *scope.Scope) {
+	if s.Session.Facts == nil || s.Session.Facts.Fallback == "" {
+		return
+	}
+	if _, err := p.link.Run(ctx, s, verb.Settle); err != nil {
+		log.FromContext(ctx).Info("what the host was before stays on its disk until the next change", "reason", err.Error())
+	}
+}
+
+// longestAdvice is how much of a check's message the condition shows, in bytes; the event has all of it.
+const longestAdvice = 250
+
+// advise says which advisory checks have failed. The node works without, so they are no obstacle.
+func (p release) advise(s *scope.Scope) string {
+	advice := ""
+	for _, failed := range s.Session.Advice {
+		p.events.Emit(event.AdviceGiven(s.Instance, failed))
+		advice += " But " + text.Sentence(text.Shortened(failed, longestAdvice))
+	}
+	return advice
+}
+
+// kubeletPort is where the API server reaches the kubelet for logs and exec.
+const (
+	kubeletPort  = "10250"
+	kubeletLimit = 5 * time.Second
+)
+
+// tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no obstacle.
+func (p release) tryLogsPort(ctx context.Context, s *scope.Scope) string {
+	ctx, cancel := context.WithTimeout(ctx, kubeletLimit)
+	defer cancel()
+	address := net.JoinHostPort(s.Instance.Status.Host.Addresses[0], kubeletPort)
+	connection, err := p.dial(ctx, "tcp", address)
+	if err == nil {
+		_ = connection.Close() // nothing was sent
+		return ""
+	}
+	p.events.Emit(event.LogsPortClosed(s.Instance, address, err))
+	return " But TCP port " + kubeletPort + " of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
+}

@@ -1,0 +1,75 @@
+package instance
+
+import (
+	"context"
+	"encoding/base64"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/adoption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// remember is the phase that restores what an instance which was made again has forgotten.
+type remember struct {
+	nodes    nodes.Nodes
+	adoption adoption.Adoption
+	client   client.Client
+}
+
+// run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name, and keeps
+// the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
+func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if s.Instance.Status.HostKey != nil {
+		return nil
+	}
+	var all corev1.NodeList
+	if err := p.client.List(ctx, &all); err != nil {
+		return obstacle.API(v1alpha1.ConditionReachable, "list Windows nodes", err)
+	}
+	for i := range all.Items {
+		node := &all.Items[i]
+		if !mayBeOwn(s, node) {
+			continue
+		}
+		own, err := p.nodes.Owns(ctx, s.Instance, node)
+		if err != nil {
+			return obstacle.API(v1alpha1.ConditionReachable, "find out whose Node it is", err)
+		}
+		if !own {
+			continue
+		}
+		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
+		if key := node.Annotations[v1alpha1.AnnotationHostKey]; key != "" {
+			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key, Fingerprint: fingerprint(key)}
+			return nil
+		}
+	}
+	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode {
+		return nil
+	}
+	return p.adoption.ImportHostKey(ctx, s, all.Items)
+}
+
+// mayBeOwn reports whether it is worth a request to find out whose the Node is.
+func mayBeOwn(s *scope.Scope, node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name || node.Name == s.NodeName()
+}
+
+// fingerprint is that of a host key in base64; empty when it is none.
+func fingerprint(key string) string {
+	data, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return ""
+	}
+	parsed, err := ssh.ParsePublicKey(data)
+	if err != nil {
+		return ""
+	}
+	return ssh.FingerprintSHA256(parsed)
+}

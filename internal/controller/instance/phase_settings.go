@@ -1,0 +1,27 @@
+package instance
+
+import (
+	"context"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+)
+
+// settings is the phase that takes the settings of the gate.
+type settings struct {
+	gate disruption.Gate
+}
+
+// run takes the settings of the gate that phases need.
+func (p settings) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	settings, err := p.gate.Settings(ctx)
+	if err != nil {
+		// What is wrong with the policy is told on it, and by the gate where it matters.
+		settings, _ = disruptionpolicy.Parse(v1alpha1.WindowsDisruptionPolicySpec{})
+	}
+	s.Settings = settings
+	return nil
+}

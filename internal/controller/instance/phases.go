@@ -1,0 +1,120 @@
+package instance
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/removal"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+)
+
+// step is what a phase does. It returns nil when it has nothing left to do, so that the next phase may go on.
+type step func(context.Context, *scope.Scope) *obstacle.Obstacle
+
+// phase is one stage of an instance's way.
+type phase struct {
+	// name is for people: in events and in the log.
+	name string
+	run  step
+	// keepsReady reports whether an obstacle of the phase leaves the Ready condition of a working node as it is; nil for no.
+	keepsReady func(*scope.Scope) bool
+	// turn says what an obstacle of the phase means for the instance's turn.
+	turn turn.Properties
+}
+
+// Values of phase.keepsReady.
+func always(*scope.Scope) bool           { return true }
+func whenNodeWorks(s *scope.Scope) bool  { return s.Works }
+func whenKeyDiffers(s *scope.Scope) bool { return s.KeyDiffers }
+
+// Values of phase.turn.
+var (
+	asksHost          = turn.Properties{AsksHost: true}
+	letsOthersGoFirst = turn.Properties{LetsOthersGoFirst: true}
+)
+
+// phases are the table of contents of this package: the way of an instance to its desired state.
+func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
+	switch {
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:
+		return []phase{{name: "unmanaged", run: a.unmanaged.run}}
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved && instance.Spec.Source.Machine != nil:
+		return []phase{
+			{name: "disconnect", run: a.removal.Disconnect},
+			{name: "remember", run: a.remember.run},
+			{name: "forgetNode", run: a.removal.ForgetNode},
+			{name: "lateNode", run: a.removal.AwaitLateNode},
+			{name: "forgetKubelet", run: a.removal.ForgetKubelet},
+			{name: "deleteInstance", run: a.removal.DeleteInstance},
+		}
+	case instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved:
+		return []phase{
+			{name: "pause", run: pause, turn: letsOthersGoFirst},
+			{name: "settings", run: a.settings.run},
+			{name: "remember", run: a.remember.run},
+			{name: "handOver", run: a.removal.HandOver},
+			{name: "key", run: onlyIf(removal.NeedsHost, a.key.run), turn: letsOthersGoFirst},
+			{name: "drain", run: a.removal.Drain},
+			{name: "reachForRemoval", run: a.removal.Reach},
+			{name: "giveBack", run: a.removal.GiveBack},
+			{name: "forgetNode", run: a.removal.ForgetNode},
+			{name: "forgetKubelet", run: a.removal.ForgetKubelet},
+			{name: "deleteInstance", run: a.removal.DeleteInstance},
+		}
+	}
+	return []phase{
+		{name: "entry", run: a.entry.run, keepsReady: always},
+		{name: "pause", run: pause, keepsReady: always},
+		{name: "key", run: a.key.run, keepsReady: always},
+		{name: "cluster", run: a.cluster.run, keepsReady: always},
+		{name: "settings", run: a.settings.run},
+		{name: "remember", run: a.remember.run},
+		{name: "adoptMachine", run: a.adoption.MachineNode},
+		{name: "renew", run: a.renew.run},
+		{name: "idle", run: a.idle.run},
+		{name: "failed", run: a.rollback.Remind},
+		{name: "replacement", run: a.replacement.run},
+		{name: "eligible", run: a.eligible.run, keepsReady: whenNodeWorks},
+		{name: "turn", run: a.turn.Await},
+		{name: "reach", run: a.link.Reach, keepsReady: whenKeyDiffers, turn: asksHost},
+		{name: "adoptKey", run: a.adoptKey.run},
+		{name: "inspect", run: a.link.Inspect, turn: asksHost},
+		{name: "rollBack", run: a.rollback.RollBack},
+		{name: "reboot", run: a.reboot.run},
+		{name: "support", run: a.supported.run},
+		{name: "preflight", run: preflight},
+		{name: "claim", run: a.names.Claim},
+		{name: "adopt", run: a.adoption.Node},
+		{name: "install", run: a.install.run},
+		{name: "join", run: a.join.run},
+		{name: "network", run: a.network.run},
+		{name: "verify", run: a.verify.run},
+		{name: "release", run: a.release.run},
+	}
+}
+
+// onlyIf skips a step where it is not needed.
+func onlyIf(needed func(*scope.Scope) bool, run step) step {
+	return func(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+		if !needed(s) {
+			return nil
+		}
+		return run(ctx, s)
+	}
+}
+
+// aside moves the obstacle of a phase that has nothing to do with the node itself out of the way of Ready: a missing key, an unreadable cluster, a
+// pause, a cluster that must have no more Windows nodes or a new key that the host does not know yet keep the operator from watching over a node
+// that works, and no more.
+func aside(s *scope.Scope, p phase, o *obstacle.Obstacle) *obstacle.Obstacle {
+	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == obstacle.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+		s.Instance.Status.SpecDigest == "" || !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, v1alpha1.ConditionReady) {
+		return o
+	}
+	o.Condition = v1alpha1.ConditionUpToDate
+	return o
+}

@@ -1,0 +1,84 @@
+// Package readiness explains why a Node is not Ready, and how long the operator waits for that. It reads nothing itself.
+package readiness
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a restarted kubelet
+// mends itself, and so does most of what the agent repairs.
+const notReadyGrace = 2 * time.Minute
+
+const (
+	// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
+	readyLimit = 2 * time.Minute
+	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do not tell of a
+	// report that says the same as the one before.
+	readyPoll = 2 * time.Second
+)
+
+// Grace waits a while before a NotReady node is looked at over SSH.
+func Grace(node *corev1.Node, now time.Time) *obstacle.Obstacle {
+	since, message := nodes.NotReadySince(node)
+	rest := notReadyGrace - now.Sub(since)
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.Wait, After: rest,
+		Message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339), message),
+		Next:    "The agent on the host repairs what it can; the operator looks at the host if the node is not Ready within two minutes.",
+	}
+}
+
+// NotReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was started does not count.
+func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) string {
+	message := "The kubelet of Node " + s.NodeName() + " does not report Ready yet."
+	switch {
+	case node == nil:
+		return message
+	case !nodes.IsReady(node):
+		_, kubelet := nodes.NotReadySince(node)
+		return message + " It says: " + kubelet
+	case nodes.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
+		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
+	}
+	return ""
+}
+
+// Await waits until the Node is known to be Ready; awaited names the wait.
+func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message string) *obstacle.Obstacle {
+	o := s.Awaited(now, awaited, readyLimit, &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.ChangeFailed, Message: message,
+		Next: "All checks on the host passed. The kubelet reports within a minute.",
+	})
+	switch {
+	case o.Outcome != obstacle.Wait:
+		s.Session.Checked = false // when that kubelet began may not be true any more
+	case node != nil && nodes.IsReady(node):
+		o.After = min(o.After, readyPoll)
+	}
+	return o
+}
+
+// Pass takes over from the Node whether it is Ready, for a host that is not looked at.
+func Pass(s *scope.Scope, node *corev1.Node) {
+	if nodes.IsReady(node) {
+		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")
+		return
+	}
+	since, message := nodes.NotReadySince(node)
+	s.Passed[v1alpha1.ConditionReady] = metav1.Condition{
+		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady,
+		Message: fmt.Sprintf("Node %s is not Ready since %s: %s", node.Name, since.UTC().Format(time.RFC3339), message),
+	}
+}

@@ -1,0 +1,62 @@
+package removal
+
+import (
+	"context"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// Drain moves the pods away before the node goes.
+func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if s.HandedOver || s.NodeName() == "" {
+		return nil
+	}
+	node, err := r.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil || (forgotten(s) && !nodes.IsReady(node)) {
+		return nil
+	}
+	if own, err := r.Nodes.Owns(ctx, s.Instance, node); err != nil || !own {
+		return notOwn(err)
+	}
+	if o := r.Rollback.TakeRetry(ctx, s); o != nil {
+		return o
+	}
+	if o := r.drainPostponed(s); o != nil {
+		return o
+	}
+	// A node that does not work is disturbed by nothing any more.
+	if nodes.IsReady(node) && s.Released(node) {
+		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
+			o.Condition, o.Next = v1alpha1.ConditionReady, "The node goes on as it is, and is taken out of the cluster when its turn comes."
+			return o
+		}
+	}
+	o := r.Turn.Drain(ctx, s, node, v1alpha1.CauseRemoval)
+	if o != nil && !nodes.IsReady(node) {
+		o.Next += " " + r.forgetHint(s)
+	}
+	return o
+}
+
+// drainPostponed waits when the pods did not leave in time, until the node is drained again.
+func (r Removal) drainPostponed(s *scope.Scope) *obstacle.Obstacle {
+	failed := s.Instance.Status.FailedChange
+	if failed == nil || failed.Cause != v1alpha1.CauseRemoval || failed.RetryAfter == nil || s.Session.Attempts > 0 {
+		return nil
+	}
+	rest := failed.RetryAfter.Sub(r.Clock.Now())
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: rest, Message: failed.Message,
+		Next: "The node is drained again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ". A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+	}
+}

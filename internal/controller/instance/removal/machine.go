@@ -1,0 +1,38 @@
+package removal
+
+import (
+	"context"
+	"time"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// lateNodeLimit is how long after the end of its Machine a kubelet's last request, to register its Node, may still arrive.
+const lateNodeLimit = 10 * time.Second
+
+// Disconnect ends what goes on with a host that is gone with its Machine. The Machine API has drained the node; there is nothing to be
+// given back, and a pause has nothing to hold up.
+func (r Removal) Disconnect(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	r.Link.Close(s)
+	return r.Turn.Leave(ctx, s)
+}
+
+// AwaitLateNode waits for the Node of a kubelet that could register it until its host was gone: it may have had its certificate, and no
+// Node was seen yet. One that appears is deleted by the phase before this one.
+func (r Removal) AwaitLateNode(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
+	ref := s.Instance.Status.NodeRef
+	if ref == nil || !ref.Confirmed || ref.UID != "" {
+		return nil
+	}
+	rest := lateNodeLimit - r.Clock.Since(s.Session.WaitingSince("a late Node", r.Clock.Now()))
+	if rest <= 0 {
+		return nil
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonRemoving, Outcome: obstacle.Wait, After: rest,
+		Message: "The Machine is gone. Its kubelet was about to register Node " + ref.Name + ", which would be left behind.",
+		Next:    "The operator looks for that Node for " + lateNodeLimit.String() + ", and then deletes this instance.",
+	}
+}

@@ -1,0 +1,104 @@
+package removal
+
+import (
+	"context"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/ownership"
+)
+
+// notOwn leaves a Node alone, unless it could not be found out whose it is.
+func notOwn(err error) *obstacle.Obstacle {
+	if err == nil {
+		return nil
+	}
+	return obstacle.API(v1alpha1.ConditionReady, "find out whose Node it is", err)
+}
+
+// ForgetNode deletes the Node and the certificate requests of the instance.
+func (r Removal) ForgetNode(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if err := r.Signer.DeleteRequests(ctx, s.Instance.Name); err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "delete certificate requests", err)
+	}
+	if s.HandedOver || s.NodeName() == "" {
+		return nil
+	}
+	node, err := r.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node == nil {
+		return nil
+	}
+	if own, err := r.Nodes.Owns(ctx, s.Instance, node); err != nil || !own {
+		return notOwn(err)
+	}
+	if err := r.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "delete the Node", err)
+	}
+	r.Events.Emit(event.NodeDeleted(s.Instance, node))
+	return nil
+}
+
+// DeleteInstance ends the instance's life.
+func (r Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if o := r.Turn.Leave(ctx, s); o != nil {
+		return o
+	}
+	preconditions := client.Preconditions{UID: &s.Instance.UID}
+	if err := r.Client.Delete(ctx, s.Instance, preconditions); client.IgnoreNotFound(err) != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "delete the WindowsInstance", err)
+	}
+	s.Silent = true
+	r.Forget(s.Instance.Name)
+	return nil
+}
+
+// kubeletSigners sign what a kubelet asks for itself: its renewals and its serving certificates.
+var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName}
+
+// ForgetKubelet deletes the certificate requests that the kubelet has made of a Node that is gone. Those that the operator made for it have gone
+// with the Node.
+func (r Removal) ForgetKubelet(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	ref := s.Instance.Status.NodeRef
+	if s.HandedOver || ref == nil || !ref.Confirmed {
+		return nil
+	}
+	node, err := r.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
+	}
+	if node != nil {
+		return nil // somebody else's, and so are the requests in its name
+	}
+	for _, signer := range kubeletSigners {
+		if err := r.Signer.DeleteRequestsOf(ctx, "system:node:"+ref.Name, signer); err != nil {
+			return obstacle.API(v1alpha1.ConditionReady, "delete certificate requests", err)
+		}
+	}
+	return nil
+}
+
+// HandOver finds out whether the host of an instance that is to be removed belongs to another instance by now: it is listed under a
+// second address, or moved to a new one. Then the host and its node stay, and only the instance goes.
+func (r Removal) HandOver(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	instances, err := r.Nodes.Instances(ctx)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "list WindowsInstances", err)
+	}
+	for i := range instances {
+		other := &instances[i]
+		if ownership.GoesOnWith(other, s.Instance) {
+			s.HandedOver = true
+			r.Events.Emit(event.HostStays(s.Instance, other))
+			return nil
+		}
+	}
+	return nil
+}

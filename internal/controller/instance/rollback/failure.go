@@ -1,0 +1,148 @@
+// Package rollback counts the failures of a change of a node in service, brings the host back to what it was after some of them, and keeps it there
+// until the next attempt.
+package rollback
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/change"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/readiness"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+)
+
+// changeAttempts is how often a change of a node in service is tried before the node is brought back to what it was.
+const changeAttempts = 3
+
+// nextLook is how soon the instance is looked at again when the way back has begun or is at its end.
+const nextLook = 2 * time.Second
+
+// Rollback counts failures of a change, and brings the host back.
+type Rollback struct {
+	Client  client.Client // for instances
+	Nodes   nodes.Nodes
+	Link    link.Link
+	Turn    turn.Turn
+	Status  status.Writer
+	Events  event.Recorder
+	Changes change.Changes
+	Clock   clock.PassiveClock
+}
+
+// Remind keeps a node as it is whose last change has failed, until the change is another one, the time for the next attempt has
+// come, or an administrator asks for it.
+func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	failed := s.Instance.Status.FailedChange // of which an administrator may want to hear no more
+	if o := f.TakeRetry(ctx, s); o != nil {
+		return o
+	}
+	if s.Instance.Status.FailedChange == nil || s.NodeName() == "" {
+		return nil
+	}
+	node, err := f.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+	}
+	if node == nil || !s.Released(node) {
+		return nil
+	}
+	if !f.Changes.Same(s, node, failed) {
+		if f.Changes.Other(s, node, failed) {
+			s.Instance.Status.FailedChange = nil // what failed is not wanted any more
+		}
+		return nil
+	}
+	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(f.Clock.Now()) {
+		return nil // it is still on its way back, or its time has come
+	}
+	if !nodes.IsReady(node) {
+		return readiness.Grace(node, f.Clock.Now()) // that mends itself mostly; what has failed is no cure for it
+	}
+	if nodes.Cordoned(node) {
+		if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
+			return obstacle.API(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+		}
+	}
+	s.Works = true
+	s.PassWhatHeld()
+	reason := v1alpha1.ReasonChangeFailed
+	if failed.DrainTimedOut {
+		reason = failed.Reason
+	}
+	if o := f.Turn.Leave(ctx, s); o != nil {
+		return o
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait, After: failed.RetryAfter.Sub(f.Clock.Now()), Message: failed.Message,
+		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + f.Changes.RetryHint(s),
+	}
+}
+
+// TakeRetry forgets the failure when an administrator has asked for another attempt.
+func (f Rollback) TakeRetry(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if _, asked := s.Instance.Annotations[v1alpha1.AnnotationRetry]; !asked {
+		return nil
+	}
+	s.Instance.Status.FailedChange = nil
+	if err := f.Status.Patch(ctx, s); err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "forget the failed change", err)
+	}
+	after := s.Instance.DeepCopy()
+	delete(after.Annotations, v1alpha1.AnnotationRetry)
+	if err := f.Client.Patch(ctx, after, client.MergeFrom(s.Instance)); client.IgnoreNotFound(err) != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "take the annotation "+v1alpha1.AnnotationRetry+" away", err)
+	}
+	s.Instance.Annotations, s.Instance.ResourceVersion = after.Annotations, after.ResourceVersion
+	s.Stored.Annotations, s.Stored.ResourceVersion = after.Annotations, after.ResourceVersion
+	return nil
+}
+
+// Count looks at an obstacle that a change of a node in service has met. After some attempts the change has failed: where the host
+// still has what it was before, it is brought back to that.
+func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
+	if s.Instance.Spec.DesiredState != v1alpha1.DesiredStateNode || o.Outcome != obstacle.ChangeFailed {
+		return o
+	}
+	node, err := f.Nodes.Of(ctx, s.Instance)
+	if err != nil || node == nil || !s.Released(node) || s.Instance.Status.SpecDigest != "" {
+		return o
+	}
+	s.Session.ChangeFailures++
+	if s.Session.ChangeFailures < changeAttempts {
+		return o
+	}
+	s.Session.ChangeFailures = 0
+	if s.Session.Fallback == "" {
+		f.noteNoWayBack(s, node, o)
+		return o
+	}
+	f.Changes.Note(s, node, o.Reason, o.Message, s.Session.Fallback)
+	f.Events.Emit(event.ChangeHasFailed(s.Instance, node, o))
+	if err := f.Status.Patch(ctx, s); err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
+	}
+	return &obstacle.Obstacle{
+		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack, Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
+		Message: "The change has failed: " + o.Message, Next: "The operator brings the host back to what it was before.",
+	}
+}
+
+// noteNoWayBack writes down that a change has failed of a host that cannot be brought back: others are not to follow it. It is tried on.
+func (f Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) {
+	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) && failed.RetryAfter.After(f.Clock.Now()) {
+		return
+	}
+	f.Changes.Note(s, node, o.Reason, o.Message, "")
+	f.Events.Emit(event.ChangeHasFailed(s.Instance, node, o))
+}

@@ -1,0 +1,59 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// progressInterval is the least time between two writes of progress to the API, so that fifty hosts at work do not load it.
+const progressInterval = time.Second
+
+// Progress shows what is being done right now.
+func (w Writer) Progress(ctx context.Context, s *scope.Scope, name string, index, of int, detail string) {
+	now := w.Clock.Now()
+	current := s.Instance.Status.Step
+	step := &v1alpha1.StepStatus{Name: name, Index: int32(index), Of: int32(of), Detail: detail, StartedAt: metav1.NewTime(now)} //nolint:gosec // a plan has few steps
+	if current != nil && current.Name == name {
+		step.StartedAt = current.StartedAt
+	}
+	s.Instance.Status.Step = step
+	if now.Sub(s.Session.LastProgress) < progressInterval {
+		return
+	}
+	s.Session.LastProgress = now
+	s.Instance.Status.Summary = v1alpha1.ReasonInProgress
+	if s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
+		s.Instance.Status.Summary = v1alpha1.ReasonRemoving
+	}
+	s.Instance.Status.NextAction = "The operator waits for the step " + name + " on the host."
+	if err := w.Patch(ctx, s); err != nil {
+		log.FromContext(ctx).Info("progress could not be written", "error", err.Error())
+	}
+}
+
+// Transfer shows bytes on their way, and how fast they go.
+func (w Writer) Transfer(ctx context.Context, s *scope.Scope, name string) func(done, total int64) {
+	begin, first := w.Clock.Now(), int64(-1)
+	return func(done, total int64) {
+		if first < 0 {
+			first = done // an upload that goes on where it was cut does not begin at zero
+		}
+		w.Progress(ctx, s, name, 0, 0, transferred(done, total, done-first, w.Clock.Since(begin)))
+	}
+}
+
+// transferred says how far a transfer is that has sent some bytes in some time.
+func transferred(done, total, sent int64, in time.Duration) string {
+	text := fmt.Sprintf("%.1f of %.1f MB", float64(done)/1e6, float64(total)/1e6)
+	if in < progressInterval {
+		return text
+	}
+	return fmt.Sprintf("%s, %.1f MB/s", text, float64(sent)/1e6/in.Seconds())
+}

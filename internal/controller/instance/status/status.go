@@ -1,0 +1,109 @@
+// Package status writes the status of an instance: its conditions, what happens next, and the progress of a step. No other package of the
+// controller writes it, and what it writes steers nothing but the typed fields that remember says.
+package status
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/hostkey"
+)
+
+// Writer writes the status of instances.
+type Writer struct {
+	Client    client.Client
+	Events    event.Recorder
+	Clock     clock.PassiveClock
+	Namespace string // of the instances
+	Version   string // of the operator
+}
+
+// Finish computes the whole status at the end of a reconcile, and writes it if it differs.
+func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
+	if s.Silent {
+		return nil
+	}
+	status := &s.Instance.Status
+	status.ObservedGeneration = s.Instance.Generation
+	w.summarize(ctx, s, s.Obstacle)
+	if s.Obstacle == nil || s.Obstacle.Outcome == obstacle.NothingToDo || s.Obstacle.Outcome.IsFailure() {
+		status.Step = nil
+	}
+	if !s.RetryAt.IsZero() {
+		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction, s.RetryAt.UTC().Format("15:04:05 UTC"))
+	}
+	return w.Patch(ctx, s)
+}
+
+// Show writes an obstacle that this very reconcile is about to clear away.
+func (w Writer) Show(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) error {
+	w.summarize(ctx, s, o)
+	return w.Patch(ctx, s)
+}
+
+// summarize computes the conditions, and tells when other hosts have the host's key.
+func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) {
+	status := &s.Instance.Status
+	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
+	told := ""
+	if before != nil {
+		told = before.Message
+	}
+	summarize(status, s.Passed, o, s.Instance.Generation, w.Clock.Now())
+	w.remember(s, o)
+	reachable := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
+	if reachable.Status != metav1.ConditionTrue {
+		return
+	}
+	reuse := w.hostKeyReuse(ctx, s.Instance)
+	reachable.Message = hostkey.WithReuse(reachable.Message, reuse)
+	if reuse != "" && !strings.HasSuffix(told, reuse) {
+		w.Events.Emit(event.HostKeyReused(s.Instance, reuse))
+	}
+}
+
+// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions or their words.
+func (w Writer) remember(s *scope.Scope, o *obstacle.Obstacle) {
+	status := &s.Instance.Status
+	if o == nil {
+		o = &obstacle.Obstacle{Outcome: obstacle.NothingToDo}
+	}
+	if o.Outcome == obstacle.LeftAlone {
+		return // nobody looks
+	}
+	status.WaitsForTurn, status.KeyRefused, status.AwaitsVersion = o.AtGate, o.KeyRefused, ""
+	if o.Replaces {
+		status.AwaitsVersion = w.Version
+	}
+}
+
+// Patch writes what differs from the last written status, and nothing when nothing does.
+func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
+	if reflect.DeepEqual(s.Stored.Status, s.Instance.Status) {
+		return nil
+	}
+	// A reconcile that was stopped still tells what it did.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	written := s.Instance.DeepCopy()
+	if err := w.Client.Status().Patch(ctx, written, client.MergeFrom(s.Stored)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name, s.Instance.Spec.Address, err))
+	}
+	status := s.Instance.Status
+	s.Stored = written
+	s.Instance = written.DeepCopy()
+	s.Instance.Status = status
+	return nil
+}

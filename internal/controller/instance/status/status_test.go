@@ -1,0 +1,90 @@
+package status
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func statusAfter(status v1alpha1.WindowsInstanceStatus, passed []string, o *obstacle.Obstacle) v1alpha1.WindowsInstanceStatus {
+	found := map[string]metav1.Condition{}
+	for _, condition := range passed {
+		found[condition] = metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}
+	}
+	summarize(&status, found, o, 1, noon)
+	return status
+}
+
+func TestSummarizeSetsEveryConditionOnEveryPass(t *testing.T) {
+	unreachable := &obstacle.Obstacle{Condition: v1alpha1.ConditionReachable, Reason: "Unreachable", Message: "connection refused", Next: "Start sshd."}
+
+	t.Run("a host that cannot be reached says so, and nothing else is known", func(t *testing.T) {
+		after := statusAfter(v1alpha1.WindowsInstanceStatus{}, nil, unreachable)
+		want := map[string]metav1.ConditionStatus{
+			v1alpha1.ConditionReachable: metav1.ConditionFalse, v1alpha1.ConditionSupported: metav1.ConditionUnknown,
+			v1alpha1.ConditionPrepared: metav1.ConditionUnknown, v1alpha1.ConditionInstalled: metav1.ConditionUnknown,
+			v1alpha1.ConditionJoined: metav1.ConditionUnknown, v1alpha1.ConditionNetworkReady: metav1.ConditionUnknown,
+			v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionUpToDate: metav1.ConditionUnknown,
+		}
+		for _, condition := range scope.Conditions {
+			got := meta.FindStatusCondition(after.Conditions, condition)
+			if got == nil || got.Status != want[condition] || got.Reason == "" || got.Message == "" {
+				t.Errorf("condition %s is %+v, want status %s with reason and message", condition, got, want[condition])
+			}
+		}
+		if after.Summary != "Unreachable" || after.NextAction != "Start sshd." {
+			t.Errorf("summary %q, next action %q", after.Summary, after.NextAction)
+		}
+	})
+
+	t.Run("a Ready host that is lost keeps what was proven before, but is not Ready", func(t *testing.T) {
+		ready := statusAfter(v1alpha1.WindowsInstanceStatus{}, scope.Conditions[:], nil)
+		lost := statusAfter(ready, nil, unreachable)
+		if !meta.IsStatusConditionTrue(lost.Conditions, v1alpha1.ConditionInstalled) {
+			t.Error("Installed is no longer true")
+		}
+		if got := meta.FindStatusCondition(lost.Conditions, v1alpha1.ConditionReady); got.Status != metav1.ConditionFalse || got.Reason != "Unreachable" {
+			t.Errorf("Ready is %+v", got)
+		}
+	})
+
+	t.Run("a pass with nothing to do changes nothing", func(t *testing.T) {
+		ready := statusAfter(v1alpha1.WindowsInstanceStatus{}, scope.Conditions[:], nil)
+		again := statusAfter(*ready.DeepCopy(), []string{v1alpha1.ConditionReady, v1alpha1.ConditionUpToDate}, &obstacle.Obstacle{Outcome: obstacle.NothingToDo})
+		for i, condition := range again.Conditions {
+			if condition.Status != ready.Conditions[i].Status || condition.LastTransitionTime != ready.Conditions[i].LastTransitionTime {
+				t.Errorf("condition %s became %+v", condition.Type, condition)
+			}
+		}
+		if again.Summary != v1alpha1.ReasonReady {
+			t.Errorf("summary is %q", again.Summary)
+		}
+	})
+}
+
+func TestTransferred(t *testing.T) {
+	for name, c := range map[string]struct {
+		done, total, sent int64
+		in                time.Duration
+		want              string
+	}{
+		"at its beginning":             {500_000, 62_000_000, 500_000, time.Millisecond, "0.5 of 62.0 MB"},
+		"under way":                    {20_000_000, 62_000_000, 20_000_000, 4 * time.Second, "20.0 of 62.0 MB, 5.0 MB/s"},
+		"going on where it was cut":    {42_000_000, 62_000_000, 2_000_000, 4 * time.Second, "42.0 of 62.0 MB, 0.5 MB/s"},
+		"to a host that takes nothing": {1_000_000, 62_000_000, 0, time.Minute, "1.0 of 62.0 MB, 0.0 MB/s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := transferred(c.done, c.total, c.sent, c.in); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package turn
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// Await asks for the node to be disturbed before the host is contacted, where it is known that it will be: a restart was asked for, or
+// the agent has said so of this very spec. While the turn does not come, there is no connection to the host. The node goes on until the host
+// has answered; one that did not answer last takes up no place before it does.
+func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	if s.Session.Unanswered {
+		return nil
+	}
+	node, err := t.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+	}
+	if node == nil || !s.Released(node) {
+		return nil
+	}
+	turn, cause := "", v1alpha1.DisruptionCause("")
+	switch {
+	case nodes.RebootWanted(node) && s.Instance.Status.RequestedReboot == nil:
+		turn, cause = scope.RebootTurn, v1alpha1.CauseReboot
+	case s.Session.Turn != "":
+		spec, err := t.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
+		if err != nil || spec.Digest() != s.Session.Turn {
+			s.Session.Turn = ""
+			return nil
+		}
+		turn, cause = spec.Digest(), t.Changes.CauseOf(s, node)
+	default:
+		return nil
+	}
+	if o := t.Acquire(ctx, s, node, cause); o != nil {
+		t.Link.Close(s)
+		s.Session.Turn = turn
+		return o
+	}
+	return nil
+}
+
+// Replaced reports whether the Machine of a node that another version of the operator has configured is to be replaced.
+func (t Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
+	version := node.Annotations[v1alpha1.AnnotationVersion]
+	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" && version != t.Version
+}
+
+func (t Turn) AwaitsReplacement(s *scope.Scope) *obstacle.Obstacle {
+	if s.Works && s.Instance.Status.SpecDigest != "" {
+		s.PassWhatHeld()
+	}
+	machine := machines.NameOf(s.Instance.Spec.Source)
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonAwaitsReplacement, Outcome: obstacle.Wait, Replaces: true,
+		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " + machine + " is deleted when its turn comes.",
+		Next: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
+			v1alpha1.MachineNamespace + " " + v1alpha1.AnnotationUpgradeStrategy + "=" + string(v1alpha1.UpgradeInPlace),
+	}
+}

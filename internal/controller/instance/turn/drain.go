@@ -1,0 +1,106 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+)
+
+// Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet pods stay,
+// emptyDir volumes are given up. When the pods do not leave in time, the node takes pods again and gives up its turn: it is tried again
+// later. A node that is on its way out of the cluster stays unschedulable.
+func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+	if !node.Spec.Unschedulable {
+		t.Events.Emit(event.NodeDrains(s.Instance, node, cause))
+	}
+	since, err := t.Cordon(ctx, s, node)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "make the Node unschedulable", err)
+	}
+	if t.changeBegun(s, node) {
+		return nil
+	}
+	if without, err := t.undrained(ctx, s); err != nil {
+		return obstacle.API(v1alpha1.ConditionReady, "read the Machine", err)
+	} else if without {
+		return nil
+	}
+	o := t.Drainer.Evict(ctx, node, s.Settings.DrainTimeout-t.Clock.Since(since), func() {
+		t.Status.Progress(ctx, s, "DrainNode", 0, 0, "evicting pods from Node "+node.Name)
+	})
+	if o == nil || t.Clock.Since(since) < s.Settings.DrainTimeout {
+		return o
+	}
+	return t.drainTimedOut(ctx, s, node, cause, o)
+}
+
+// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in spite of that.
+func (t Turn) changeBegun(s *scope.Scope, node *corev1.Node) bool {
+	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
+	return ours && node.Spec.Unschedulable && s.Instance.Status.SpecDigest == "" &&
+		s.Instance.Spec.DesiredState == v1alpha1.DesiredStateNode && s.Session.Facts != nil && s.Session.Facts.Fallback != ""
+}
+
+// undrained reports whether the Machine of the node says that it is not to be drained.
+func (t Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
+	machine, err := t.Machines.Of(ctx, s.Instance)
+	if err != nil || machine == nil {
+		return false, err
+	}
+	_, without := machine.Annotations[v1alpha1.AnnotationExcludeDrain]
+	return without, nil
+}
+
+// drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's turn comes.
+func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause, blocked *obstacle.Obstacle) *obstacle.Obstacle {
+	after := "The operator tries again later. "
+	if cause != v1alpha1.CauseRemoval {
+		if err := t.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
+			return obstacle.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
+		}
+		after = "The node takes pods again as before. "
+	}
+	message := fmt.Sprintf("The pods of the node did not leave within %s: %s", s.Settings.DrainTimeout, blocked.Message)
+	t.Changes.Note(s, node, v1alpha1.ReasonDrainTimedOut, message, "")
+	failed := s.Instance.Status.FailedChange
+	failed.Cause, failed.RolledBack, failed.DrainTimedOut = cause, true, true
+	if o := t.Leave(ctx, s); o != nil {
+		return o
+	}
+	t.Events.Emit(event.DrainGivenUp(s.Instance, node, message))
+	t.Link.Close(s)
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: failed.RetryAfter.Sub(t.Clock.Now()),
+		Message: message, Next: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
+	}
+}
+
+// Cordon makes the node unschedulable and notes that, and when, the operator has done so; unless a user had done so before. It returns
+// when the drain began.
+func (t Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
+	now := t.Clock.Now()
+	if noted, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours {
+		since, err := time.Parse(time.RFC3339, noted)
+		if err != nil || since.After(now) { // a kubelet may write to its own Node
+			since = s.Session.DrainSince(now)
+		}
+		failed := s.Instance.Status.FailedChange
+		again := failed != nil && failed.DrainTimedOut && since.Before(failed.Time.Time)
+		if node.Spec.Unschedulable && !again {
+			return since, nil
+		}
+		if !again { // else it has all the time that the one before had
+			now = since
+		}
+	} else if node.Spec.Unschedulable {
+		return s.Session.DrainSince(now), nil
+	}
+	return now, t.Nodes.Cordon(ctx, node, now)
+}

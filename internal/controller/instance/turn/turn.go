@@ -1,0 +1,207 @@
+// Package turn has a node in service wait for its turn to be disturbed, drains it then, and gives the turn up when nothing can be done with it.
+// What the change is, it does not decide.
+package turn
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/change"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/desired"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/drain"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/link"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
+	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/plan"
+	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	"github.com/windows-machine-config/wmco/internal/verb"
+)
+
+// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when something is seen to
+// change.
+const (
+	gatePoll = time.Minute
+	gateRest = 10 * time.Minute
+)
+
+// Turn asks the gate before a node in service is disturbed, and drains it when its turn has come.
+type Turn struct {
+	Gate     disruption.Gate
+	Nodes    nodes.Nodes
+	Machines machines.Machines
+	Drainer  drain.Drainer
+	Link     link.Link
+	Status   status.Writer
+	Events   event.Recorder
+	Specs    desired.Specs
+	Changes  change.Changes
+	Clock    clock.PassiveClock
+	Version  string // of the operator
+}
+
+// Pass asks what the agent would do to a node that is in service. What pods do not feel is done at once; what they feel waits until its
+// turn comes, and until the node is drained.
+func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, arguments []string) *obstacle.Obstacle {
+	node, err := t.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "read the Node", err)
+	}
+	if node == nil || !s.Released(node) {
+		return nil
+	}
+	if s.Session.Turn != spec.Digest() {
+		line, err := t.Link.Run(ctx, s, verb.Plan, arguments...)
+		if err != nil {
+			return t.Link.Failed(s, v1alpha1.ConditionUpToDate, err)
+		}
+		if len(line.Result.Plan.Steps) > 0 && t.Replaced(s, node) {
+			return t.AwaitsReplacement(s)
+		}
+		if !slices.ContainsFunc(line.Result.Plan.Steps, disturbs) {
+			return nil
+		}
+	}
+	cause := t.Changes.CauseOf(s, node)
+	if o := t.Acquire(ctx, s, node, cause); o != nil {
+		s.Session.Turn = spec.Digest()
+		t.Link.Close(s)
+		return o
+	}
+	return t.Drain(ctx, s, node, cause)
+}
+
+// Acquire asks the gate; nil means that the node may be disturbed.
+func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+	held, err := t.Gate.Holds(ctx, s.Instance.Name)
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "see whether the node is being disturbed", err)
+	}
+	if held && cause == v1alpha1.CauseRepair && t.countsNoMore(s, node) {
+		return nil
+	}
+	if !held {
+		if o := t.Changes.AwaitRetry(s, node, cause); o != nil {
+			return o
+		}
+	}
+	decision, err := t.Gate.Acquire(ctx, disturbance.Request{
+		Instance: s.Instance.Name, UID: s.Instance.UID, Cause: cause, Version: t.Version,
+	})
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "ask whether the node may be disturbed", err)
+	}
+	if decision.Allowed {
+		return nil
+	}
+	if o := t.StandAside(ctx, s, node); o != nil {
+		return o
+	}
+	after := gateRest
+	if decision.WaitsForPlace() {
+		after = gatePoll
+	}
+	return &obstacle.Obstacle{
+		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true, After: cmp.Or(decision.After, after),
+		Message: decision.Message, Next: "The node goes on as it is. The operator changes it when its turn comes.",
+	}
+}
+
+// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed. It is worked on all the
+// same, but not in another's place.
+func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
+	since, _ := nodes.NotReadySince(node)
+	return !nodes.IsReady(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline
+}
+
+// Leave ends the disturbance of the node, if there is one, also if it was begun by an operator that has ended since.
+func (t Turn) Leave(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
+	s.Session.Turn, s.Session.Drains = "", time.Time{}
+	err := t.Gate.Release(ctx, s.Instance.Name)
+	if err == nil {
+		err = t.endOfAnother(ctx, s)
+	}
+	if err != nil {
+		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the node is disturbed no more", err)
+	}
+	return nil
+}
+
+// endOfAnother ends a disturbance that another operator has begun, by taking it over first.
+func (t Turn) endOfAnother(ctx context.Context, s *scope.Scope) error {
+	held, err := t.Gate.Holds(ctx, s.Instance.Name)
+	if err != nil || !held {
+		return err
+	}
+	if _, err := t.Gate.Acquire(ctx, disturbance.Request{Instance: s.Instance.Name, UID: s.Instance.UID, Cause: v1alpha1.CauseRepair, Version: t.Version}); err != nil {
+		return err
+	}
+	return t.Gate.Release(ctx, s.Instance.Name)
+}
+
+func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }
+
+// Properties of a phase say what its obstacles mean for the turn of an instance.
+type Properties struct {
+	// AsksHost is true when an obstacle of the phase says that the host did not answer.
+	AsksHost bool
+	// LetsOthersGoFirst is true when an instance that is being removed gives up its turn at an obstacle of the phase.
+	LetsOthersGoFirst bool
+}
+
+// GiveUp lets others go on when an instance that has its turn can do nothing with it: it was paused, the key is missing, its host does
+// not answer. While the host is as it was, its node is in service again meanwhile.
+func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obstacle.Obstacle) *obstacle.Obstacle {
+	if o.KeepsTurn || o.Outcome == obstacle.NothingToDo || s.Silent {
+		return o
+	}
+	if met.AsksHost {
+		s.Session.Unanswered = true
+	}
+	switch s.Instance.Spec.DesiredState {
+	case v1alpha1.DesiredStateNode:
+	case v1alpha1.DesiredStateRemoved:
+		if !met.LetsOthersGoFirst {
+			return o // a node on its way out stays unschedulable
+		}
+	default:
+		return o
+	}
+	held, err := t.Gate.Holds(ctx, s.Instance.Name)
+	if err != nil || !held || !s.HostAsItWas() {
+		return o
+	}
+	node, err := t.Nodes.Of(ctx, s.Instance)
+	if err != nil {
+		return o // the next pass does it
+	}
+	if failed := t.StandAside(ctx, s, node); failed != nil {
+		failed.Phase = o.Phase
+		return failed
+	}
+	return o
+}
+
+// StandAside takes a node into service again that was drained, while its host is as it was, and ends its turn.
+func (t Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
+	if !s.HostAsItWas() {
+		return nil
+	}
+	if node != nil && nodes.Cordoned(node) {
+		if err := t.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
+			return obstacle.API(v1alpha1.ConditionUpToDate, "make the Node schedulable again", err)
+		}
+	}
+	return t.Leave(ctx, s)
+}

@@ -1,0 +1,57 @@
+package instance
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// hostKeyMoved lets through what makes a host key one that several hosts have, or ends that.
+func hostKeyMoved() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // each looks for itself
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
+			after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)
+			return ok && ok2 && shown(before) != shown(after)
+		},
+	}
+}
+
+// shown is by what a host is known: its host key and its machine ID.
+func shown(instance *v1alpha1.WindowsInstance) [2]string {
+	var is [2]string
+	if key := instance.Status.HostKey; key != nil {
+		is[0] = key.Key
+	}
+	if host := instance.Status.Host; host != nil {
+		is[1] = host.MachineID
+	}
+	return is
+}
+
+// withHostKeyOf are the other instances whose hosts have the host key of this one.
+func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []reconcile.Request {
+	instance, ok := object.(*v1alpha1.WindowsInstance)
+	if !ok || instance.Status.HostKey == nil {
+		return nil
+	}
+	var instances v1alpha1.WindowsInstanceList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range instances.Items {
+		other := &instances.Items[i]
+		if other.Name != instance.Name && shown(other)[0] == shown(instance)[0] {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
+		}
+	}
+	return requests
+}
