@@ -202,7 +202,7 @@ generate: $(CONTROLLER_GEN) ## Write what is generated: deepcopy, CRD, RBAC, the
 
 .PHONY: siblings
 siblings: ## Show how many sibling files a file of each package calls on average: how much one must read to understand one.
-	@go run ./hack/siblings internal/controller/* internal/controller/source/* internal/* internal/policy/* | sort -t'.' -k1,1
+	@go run ./hack/siblings internal/controller/* internal/controller/instance/* internal/controller/source/* internal/* internal/agent/* internal/policy/* | sort -t'.' -k1,1
 
 .PHONY: fmt
 fmt: ## Format all Go code.

@@ -113,14 +113,14 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 }
 
 func TestReasonsAreConstants(t *testing.T) {
-	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/policy/*/*.go"} {
+	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go", "internal/policy/*/*.go"} {
 		for _, file := range parse(t, pattern) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				literal, ok := node.(*ast.CompositeLit)
 				if !ok {
 					return true
 				}
-				if name := typeName(literal.Type); name != "obstacle" && name != "Decision" {
+				if name := typeName(literal.Type); name != "Obstacle" && name != "Decision" {
 					return true
 				}
 				for _, element := range literal.Elts {
@@ -154,7 +154,9 @@ func TestLimitsAreDocumented(t *testing.T) {
 	var limits []constant
 	limits = append(limits, constants(t, "internal/remote/limits.go", "^Default")...)
 	limits = append(limits, constants(t, "internal/agent/timeouts.go", "^[A-Z]")...)
-	limits = append(limits, constants(t, "internal/controller/instance/*.go", "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
+	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go"} {
+		limits = append(limits, constants(t, pattern, "(Limit|Grace|Recheck|Attempt|RetryDelay)$")...)
+	}
 	limits = append(limits, constants(t, "internal/controller/nodecondition/controller.go", "^Silence$")...)
 	inCode := map[string]bool{}
 	for _, limit := range limits {
