@@ -121,7 +121,7 @@ func kubeletSettings(settings string) (object, error) {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(followed)) {
 		if !FollowsKubeletField(name) {
-			faults = append(faults, fmt.Errorf("Windows nodes do not follow the workers' kubelet setting %s", name))
+			faults = append(faults, fmt.Errorf("the workers' kubelet setting %s is not one that Windows nodes follow", name))
 			continue
 		}
 		keep := FollowsKubeletFeatureGate

@@ -64,7 +64,7 @@ type Limit struct {
 	Number, Percent int
 }
 
-// of is the limit for so many nodes.
+// Of is the limit for so many nodes.
 func (l Limit) Of(nodes int) int {
 	if l.Percent > 0 {
 		return max(1, nodes*l.Percent/100)

@@ -116,7 +116,7 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	return guess
 }
 
-// nextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does within years.
+// NextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does within years.
 func (s Settings) NextWindow(now time.Time) (open bool, next time.Time, window Window) {
 	if len(s.Windows) == 0 {
 		return true, time.Time{}, Window{}

@@ -173,12 +173,3 @@ func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duratio
 func openAt(schedule string, d time.Duration, zone string) v1alpha1.WindowsDisruptionPolicySpec {
 	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule, Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
 }
-
-func at(t *testing.T, text string) time.Time {
-	t.Helper()
-	parsed, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}

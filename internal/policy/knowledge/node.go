@@ -34,18 +34,19 @@ func (s *Names) addAll(addresses []corev1.NodeAddress) {
 	}
 }
 
-// holdsName reports whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
+// HoldsName reports whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
 // for host names. Any other form, such as one with a dot at its end or in capitals that nobody else has written, is not what a kubelet asks.
 func (s Names) HoldsName(name string) bool {
 	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
 }
 
-// takesName reports whether a name is one of these in any form that DNS takes for the same.
+// TakesName reports whether a name is one of these in any form that DNS takes for the same.
 func (s Names) TakesName(name string) bool {
 	name = strings.TrimSuffix(name, ".")
 	return slices.ContainsFunc(s.Names, func(own string) bool { return strings.EqualFold(strings.TrimSuffix(own, "."), name) })
 }
 
+// HoldsAddress reports whether an address is one of the node's.
 func (s Names) HoldsAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
 
 // Node is a node, or somebody else who has names and addresses, and what the operator knows it by.

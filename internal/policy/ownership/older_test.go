@@ -23,8 +23,6 @@ func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
 	})
 }
 
-func ofMachineAPI(n *corev1.Node) { delete(n.Labels, v1alpha1.LabelBYOH) }
-
 func TestWhichNodesAreThoseOfAnOlderOperator(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node

@@ -38,7 +38,7 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "find the Nodes of an older version of the operator", err)
 	}
-	noted, err := a.notedHostKeys(ctx, s)
+	noted, err := a.notedHostKeys(ctx)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReachable, "read the host keys of an older version of the operator", err)
 	}
@@ -70,7 +70,7 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev
 }
 
 // notedHostKeys are the entries of the older operator's ConfigMap; none when it is not there.
-func (a Adoption) notedHostKeys(ctx context.Context, s *scope.Scope) (map[string]string, error) {
+func (a Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
 	noted := &corev1.ConfigMap{}
 	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
 	if apierrors.IsNotFound(err) {

@@ -30,7 +30,7 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 	if s.Connection != nil {
 		proof.Dialed = s.Connection.Address()
 	}
-	noted, err := a.notedHostKeys(ctx, s)
+	noted, err := a.notedHostKeys(ctx)
 	if err != nil {
 		return proof, err
 	}

@@ -35,6 +35,7 @@ func Stopped(instance *v1alpha1.WindowsInstance, o *obstacle.Obstacle) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, o.Reason, o.Phase, text.Sentence(o.Message) + " " + o.Next}
 }
 
+// HostKeyPinned says which host key is pinned, at the first contact or because an administrator has accepted it.
 func HostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) Event {
 	message := "The host's key " + instance.Status.HostKey.Fingerprint + " was accepted as asked, and is pinned from now on."
 	if first {
@@ -43,10 +44,12 @@ func HostKeyPinned(instance *v1alpha1.WindowsInstance, first bool) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "Connect", message}
 }
 
+// HostKeyReused says that other hosts have the same host key.
 func HostKeyReused(instance *v1alpha1.WindowsInstance, reuse string) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "HostKeyReused", "Connect", "The host answers with its pinned key." + reuse}
 }
 
+// HostRestarts says that the host restarts for Windows features or its name.
 func HostRestarts(instance *v1alpha1.WindowsInstance) Event {
 	message := "The host restarts to put Windows features or its name in force."
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved {
@@ -55,89 +58,109 @@ func HostRestarts(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostRestarts", "Reboot", message}
 }
 
+// HostRestarted says that the host is back.
 func HostRestarted(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostRestarted", "Reboot", "The host is back with a new boot id."}
 }
 
+// CertificateIssued says which certificate was signed.
 func CertificateIssued(instance *v1alpha1.WindowsInstance, identity nodespec.Identity) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "CertificateIssued", "Sign",
 		"The certificate of " + identity.Service() + " for " + identity.CommonName + " was signed for the request that came over the pinned connection."}
 }
 
+// NodeJoined says that the Node is registered.
 func NodeJoined(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "NodeJoined", "Join",
 		"Node " + node.Name + " is registered. It takes pods once it was checked to work."}
 }
 
+// NodeReady says that the node takes pods, and how long that has taken.
 func NodeReady(instance *v1alpha1.WindowsInstance, node *corev1.Node, after time.Duration) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "NodeReady", "Release",
 		"Node " + node.Name + " passed all checks and takes pods, " + after.Round(time.Second).String() + " after the host was listed."}
 }
 
+// NodeDrains says that pods are moved away from the node, and why.
 func NodeDrains(instance *v1alpha1.WindowsInstance, node *corev1.Node, cause v1alpha1.DisruptionCause) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "NodeDrains", "Drain", "Pods are moved away from Node " + node.Name + ". Cause: " + string(cause) + "."}
 }
 
+// DrainGivenUp says that the pods did not leave in time.
 func DrainGivenUp(instance *v1alpha1.WindowsInstance, node *corev1.Node, message string) Event {
 	return Event{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "Drain", message}
 }
 
+// ChangeHasFailed says that a change of a node in service has failed.
 func ChangeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *obstacle.Obstacle) Event {
 	return Event{instance, node, corev1.EventTypeWarning, v1alpha1.ReasonChangeFailed, "Change",
 		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " + text.Sentence(o.Reason+": "+o.Message)}
 }
 
+// RolledBack says that the host is again what it was before the change.
 func RolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name + " is again what it was before the change, and takes pods."}
 }
 
+// RebootBegins says that the host restarts because of the annotation on its Node.
 func RebootBegins(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "HostRestarts", "Reboot",
 		"The host restarts, as the annotation " + v1alpha1.AnnotationRebootRequired + " of Node " + node.Name + " asks."}
 }
 
+// HostGivenBack says that the host is as it was before it became a node.
 func HostGivenBack(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostGivenBack", "Remove", "The host is as it was before it became a node."}
 }
 
+// HostLeftBehind says that the node was removed without its host.
 func HostLeftBehind(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "HostLeftBehind", "Remove",
 		"As asked, the node is removed without its host " + instance.Spec.Address + `. If the host still exists, it keeps C:\k, its services (description "OpenShift managed"), ` +
 			`C:\var\log, C:\var\lib\kubelet, C:\ProgramData\containerd, its firewall rules and HNS networks, and the Containers feature.`}
 }
 
+// NodeLost says that the Node was deleted while its host is listed.
 func NodeLost(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "NodeLost", "Join",
 		"Node " + instance.Status.NodeRef.Name + " was deleted while its host is still listed: the kubelet is restarted to register it again."}
 }
 
+// LogsPortClosed says that the API server may not reach the kubelet.
 func LogsPortClosed(instance *v1alpha1.WindowsInstance, address string, err error) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "LogsPortClosed", "Verify",
 		"The kubelet does not answer at " + address + " (" + err.Error() + "): oc logs and oc exec will not reach the node's pods until that TCP port is open."}
 }
 
+// AdviceGiven says that an advisory check has failed.
 func AdviceGiven(instance *v1alpha1.WindowsInstance, failed string) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, "AdvisoryCheckFailed", "Verify",
 		"The node takes pods, but this check failed: " + failed}
 }
 
+// HostStays says that the host belongs to another instance too.
 func HostStays(instance, other *v1alpha1.WindowsInstance) Event {
 	return Event{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
 		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
 }
 
+// KeyAuthorized says that the present SSH key was added on the host with the previous one.
 func KeyAuthorized(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "KeyAuthorized", "Connect",
 		"The host refused the present key and accepted the one before: the present one, " + fingerprint + ", was added to those that the host accepts."}
 }
 
+// KeyAdopted says that the host was reached with the present SSH key.
 func KeyAdopted(instance *v1alpha1.WindowsInstance, fingerprint string) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "KeyAdopted", "Connect", "The host was reached with the present key, " + fingerprint + "."}
 }
 
+// NodeDeleted says that the Node was deleted.
 func NodeDeleted(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "NodeDeleted", "Remove", "Node " + node.Name + " was deleted."}
 }
+
+// NodeTakenOver says that a Node of an older version of the operator belongs to the instance.
 func NodeTakenOver(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	from := node.Annotations[v1alpha1.AnnotationVersion]
 	if from != "" {
@@ -147,6 +170,7 @@ func NodeTakenOver(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event 
 		"Node " + node.Name + ", which an older version of the operator" + from + " has configured, belongs to this instance from now on. It goes on as it is until its turn comes to be brought up to date."}
 }
 
+// HostKeyImported says that a host key of an older version of the operator is pinned.
 func HostKeyImported(instance *v1alpha1.WindowsInstance) Event {
 	return Event{instance, nil, corev1.EventTypeNormal, "HostKeyPinned", "TakeOver",
 		"The host key " + instance.Status.HostKey.Fingerprint + ", which an older version of the operator has noted for " + instance.Spec.Address + ", is pinned."}

@@ -62,6 +62,7 @@ func (l Link) Learn(s *scope.Scope, facts *plan.Facts) {
 	}
 }
 
+// HostStatus is what the status says of the host, from its facts.
 func HostStatus(facts *plan.Facts) *v1alpha1.HostStatus {
 	system := facts.System
 	return &v1alpha1.HostStatus{

@@ -4,18 +4,18 @@ package obstacle
 type Outcome int
 
 const (
-	// TryAgain: something failed. The phases run again after delays that grow.
+	// TryAgain means that something failed. The phases run again after delays that grow.
 	TryAgain Outcome = iota
-	// ChangeFailed: the host does not work after a change. The phases run again, and the failures are counted: after
+	// ChangeFailed means that the host does not work after a change. The phases run again, and the failures are counted: after
 	// some of them the host is rolled back.
 	ChangeFailed
-	// Wait: something is on its way. The phases run again when it has come, or after the obstacle's time.
+	// Wait means that something is on its way. The phases run again when it has come, or after the obstacle's time.
 	Wait
-	// NeedsAdministrator: the obstacle lasts until an administrator does something.
+	// NeedsAdministrator means that the obstacle lasts until an administrator does something.
 	NeedsAdministrator
-	// LeftAlone: nobody works on the host, and its conditions stay as they are.
+	// LeftAlone means that nobody works on the host, and its conditions stay as they are.
 	LeftAlone
-	// NothingToDo: the host is in its desired state.
+	// NothingToDo means that the host is in its desired state.
 	NothingToDo
 )
 
