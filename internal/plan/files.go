@@ -73,7 +73,7 @@ func (m *maker) makeLinks() {
 		case !there:
 			m.add(MakeLink{Link: link}, "link %s is not there", link.Path)
 		case !nodespec.SamePath(fact.LinkTarget, link.Target):
-			m.add(MakeLink{Link: link}, "link %s leads elsewhere than to %s", link.Path, link.Target)
+			m.add(MakeLink{Link: link}, "link %s does not point to %s", link.Path, link.Target)
 		}
 	}
 }

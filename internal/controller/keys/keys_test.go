@@ -133,7 +133,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 	//
 	t.Run("a Secret that is not there yet is missing, and the remedy is a command for this namespace", func(t *testing.T) {
 		_, err := Read(t.Context(), fake.NewFakeClient(), namespace)
-		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "no Secret "+SecretName+" in namespace "+namespace) {
+		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "Secret "+SecretName+" does not exist in namespace "+namespace) {
 			t.Errorf("error is %v", err)
 		}
 		if remedy := Remedy(namespace); !strings.Contains(remedy, "create secret generic "+SecretName) ||

@@ -239,7 +239,7 @@ func TestUserDataInUnusualClusters(t *testing.T) {
 		r := &trial{Reconciler: reconciler(c, recorder), recorder: recorder}
 		recorded := r.reconcile(t)
 		one(t, recorded, "UserDataRefused")
-		if !strings.Contains(recorded[0], "Delete it") {
+		if !strings.Contains(recorded[0], "Delete the Secret") {
 			t.Errorf("event %q", recorded[0])
 		}
 		none(t, r.reconcile(t))
