@@ -97,7 +97,7 @@ func faultCases(agentBytes int64) []faultCase {
 		{fault: winhost.BashDefaultShell, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
 			condition: v1alpha1.ConditionReachable, reason: "ShellUnsupported", words: "neither cmd.exe nor PowerShell", next: "DefaultShell"},
 		{fault: winhost.AgentBlocked, step: winhost.KindCommand, limit: remote.DefaultHelloLimit,
-			condition: v1alpha1.ConditionReachable, reason: "AgentBlocked", words: "wicd.exe is kept from running", next: "AppLocker"},
+			condition: v1alpha1.ConditionReachable, reason: "AgentBlocked", words: "wicd.exe is blocked", next: "AppLocker"},
 		{fault: winhost.SlowLink, parameters: &winhost.Parameters{Latency: 300 * time.Millisecond, BytesPerSecond: 2 << 20}, meanwhile: connects},
 		{fault: winhost.CutAfterBytes},
 		{fault: winhost.VerbKilledWithSession},
