@@ -140,6 +140,9 @@ type WindowsInstanceStatus struct {
 	// awaitsVersion is the version of the operator for which the Machine of the host is to be replaced. Other versions ignore it.
 	// +optional
 	AwaitsVersion string `json:"awaitsVersion,omitempty"`
+	// readiness is what the operator decides by, in place of the conditions Ready and UpToDate.
+	// +optional
+	Readiness *Readiness `json:"readiness,omitempty"`
 	// failedChange is the last attempt to change the node while it was in service, if it failed and nothing has changed since.
 	// +optional
 	FailedChange *FailedChange `json:"failedChange,omitempty"`
@@ -166,6 +169,14 @@ type CertificateStatus struct {
 	NotAfter metav1.Time `json:"notAfter"`
 	// renewAt is when the operator replaces it.
 	RenewAt metav1.Time `json:"renewAt"`
+}
+
+// Readiness says whether a node works, and since when.
+type Readiness struct {
+	// ready is true while the node is proven to work.
+	Ready bool `json:"ready"`
+	// since is when ready last changed. If the host was brought up to date later, and is ready, since is when that was finished.
+	Since metav1.Time `json:"since"`
 }
 
 // FailedChange is an attempt to change a node in service that failed.

@@ -21,9 +21,16 @@ var words = []string{
 	"instance/phase_unmanaged.go undrain",
 }
 
+// speaking are the functions that look at conditions because they write them, choose words by them, or make events and metrics of them.
+var speaking = []string{
+	"disruption/book.go tell", "disruption/controller.go count",
+	"instance/link/link.go announceContact", "instance/scope/scope.go PassWhatHeld",
+	"instance/status/conditions.go summarize", "instance/status/status.go readiness", "instance/status/status.go summarize",
+}
+
 // Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not change what the operator does:
 // decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of their own and may be compared.
-func TestNoControllerDecidesByTheReasonOfACondition(t *testing.T) {
+func TestNoControllerDecidesByAConditionOrItsReason(t *testing.T) {
 	files, looked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -39,6 +46,12 @@ func TestNoControllerDecidesByTheReasonOfACondition(t *testing.T) {
 			if !ok || slices.Contains(words, filepath.ToSlash(path)+" "+function.Name.Name) {
 				continue
 			}
+			ast.Inspect(function, func(node ast.Node) bool {
+				if call, ok := node.(*ast.CallExpr); ok && readsCondition(call) && !slices.Contains(speaking, filepath.ToSlash(path)+" "+function.Name.Name) {
+					t.Errorf("%s: %s reads a condition: use a typed field", files.Position(call.Pos()), function.Name.Name)
+				}
+				return true
+			})
 			for _, compared := range comparisons(function) {
 				if what := output(compared); what != "" {
 					t.Errorf("%s: %s decides by %s: use a typed field", files.Position(compared.Pos()), function.Name.Name, what)
@@ -50,6 +63,12 @@ func TestNoControllerDecidesByTheReasonOfACondition(t *testing.T) {
 	if err != nil || looked < 50 {
 		t.Fatalf("%d files, error %v", looked, err)
 	}
+}
+
+// readsCondition reports whether a call looks a condition of ours up, as apimachinery's functions do.
+func readsCondition(call *ast.CallExpr) bool {
+	selected, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && fmt.Sprint(selected.X) == "meta" && (selected.Sel.Name == "FindStatusCondition" || strings.HasPrefix(selected.Sel.Name, "IsStatusCondition"))
 }
 
 // comparisons are the expressions that a function compares with others.

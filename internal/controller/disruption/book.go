@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
@@ -37,9 +38,9 @@ type book struct {
 	now      time.Time
 	// fresh is true while nothing was ever written into the status: what is being disturbed is to be found out.
 	fresh bool
-	// fleet and summary are nil until everything was read.
-	fleet   *fleet
-	summary *disturbance.Summary
+	// situation and summary are nil until everything was read.
+	situation *situation
+	summary   *disturbance.Summary
 	// read as it was, to see what differs.
 	before v1alpha1.WindowsDisruptionPolicyStatus
 	// failed are the disruptions that have not come back in time, with the reason in words.
@@ -84,20 +85,19 @@ func (b *book) counting(request disturbance.Request) *v1alpha1.Disruption {
 // read reads everything else that a decision needs, and takes the disruptions off the list that have ended.
 func (b *book) read(ctx context.Context) error {
 	status := &b.policy.Status
-	var err error
-	if b.fleet, err = readFleet(ctx, b.gate.Live, b.gate.Namespace, b.settings, status.Disruptions); err != nil {
+	read, err := fleet.Read(ctx, b.gate.Live, b.gate.Namespace)
+	if err != nil {
 		return err
 	}
+	b.situation = newSituation(read, b.settings, status.Disruptions)
 	if b.fresh {
 		status.Disruptions = b.restored()
-		if b.fleet, err = readFleet(ctx, b.gate.Live, b.gate.Namespace, b.settings, status.Disruptions); err != nil {
-			return err
-		}
+		b.situation = newSituation(read, b.settings, status.Disruptions)
 	}
-	b.fleet.Disruptions = slices.Clone(status.Disruptions)
+	b.situation.pool.Disruptions = slices.Clone(status.Disruptions)
 	var left []v1alpha1.Disruption
 	for _, d := range status.Disruptions {
-		ended, failed, why := disturbance.Ended(d, b.fleet.NodePool, b.settings, b.now)
+		ended, failed, why := disturbance.Ended(d, b.situation.pool, b.settings, b.now)
 		if failed {
 			b.failed = append(b.failed, failedDisruption{d, why})
 		}
@@ -105,24 +105,24 @@ func (b *book) read(ctx context.Context) error {
 			left = append(left, d)
 		}
 	}
-	status.Disruptions, b.fleet.Disruptions = left, slices.Clone(left)
+	status.Disruptions, b.situation.pool.Disruptions = left, slices.Clone(left)
 	return nil
 }
 
 // draft is the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
 func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.Decision) {
-	instance := b.fleet.instance(request.Instance)
+	instance := b.situation.Instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {
 		return v1alpha1.Disruption{}, policy.Decision{
 			Check: "Instance", Reason: v1alpha1.ReasonWaiting, Message: "WindowsInstance " + request.Instance + " no longer exists, or is another one.",
 		}
 	}
 	entry := v1alpha1.Disruption{
-		Instance: instance.Name, InstanceUID: instance.UID, Node: b.fleet.nodeName(instance), Pool: b.fleet.pool(instance, b.settings),
+		Instance: instance.Name, InstanceUID: instance.UID, Node: b.situation.NodeName(instance), Pool: b.situation.poolOf(instance, b.settings),
 		Cause: request.Cause, Version: request.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
 	}
 	if request.Replaces {
-		machine := b.fleet.machines[instance.UID]
+		machine := b.situation.MachineOf(instance)
 		if machine == nil || going(machine) {
 			return v1alpha1.Disruption{}, machineGoes(request.Instance)
 		}
@@ -150,7 +150,7 @@ func (b *book) remove(entry v1alpha1.Disruption) {
 
 // write writes the status if it differs from what was read, and tells what has happened.
 func (b *book) write(ctx context.Context) error {
-	if b.fleet != nil {
+	if b.situation != nil {
 		b.summarize()
 	}
 	if !reflect.DeepEqual(b.before, b.policy.Status) {
@@ -159,7 +159,7 @@ func (b *book) write(ctx context.Context) error {
 		}
 	}
 	b.gate.memory.keep(b.policy)
-	if b.fleet != nil {
+	if b.situation != nil {
 		b.tell()
 	}
 	return nil
@@ -167,7 +167,7 @@ func (b *book) write(ctx context.Context) error {
 
 // summarize brings the status to what was read.
 func (b *book) summarize() {
-	pool := b.fleet.NodePool
+	pool := b.situation.pool
 	pool.Disruptions = b.policy.Status.Disruptions
 	summary := disturbance.Summarize(pool, b.settings, b.gate.Version, b.now)
 	b.summary = &summary
@@ -208,7 +208,7 @@ func (b *book) tell() {
 			continue
 		}
 		disruptionsFailed.WithLabelValues(string(failed.Cause)).Inc()
-		for _, e := range disruptionFailed(b.policy, b.fleet.instance(failed.Instance), failed) {
+		for _, e := range disruptionFailed(b.policy, b.situation.Instance(failed.Instance), failed) {
 			g.emit(e)
 		}
 	}

@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	r.adopted = true
-	pool := book.fleet.NodePool
+	pool := book.situation.pool
 	pool.Disruptions = book.policy.Status.Disruptions
 	count(book)
 	if err := r.tellOLM(ctx, book, pool); err != nil {
@@ -153,7 +153,11 @@ func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disturbance.Node
 		return fmt.Errorf("ask the API server for its version, which the nodes' kubelets must match: %w", err)
 	}
 	var kubelets []disturbance.Kubelet
-	for _, node := range b.fleet.nodes {
+	for i := range b.situation.Instances {
+		node := b.situation.NodeOf(&b.situation.Instances[i])
+		if node == nil {
+			continue
+		}
 		kubelets = append(kubelets, disturbance.Kubelet{Node: node.Name, Version: node.Status.NodeInfo.KubeletVersion})
 	}
 	decision := disturbance.Upgradeable(pool, b.settings, kubelets, server, b.now)

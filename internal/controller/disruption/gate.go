@@ -151,10 +151,10 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 	if refused.Reason != "" {
 		return disturbance.Decision{Decision: refused}, nil
 	}
-	decision := disturbance.Allow(book.fleet.NodePool, request, book.settings, book.now)
+	decision := disturbance.Allow(book.situation.pool, request, book.settings, book.now)
 	if !decision.Allowed {
 		if own == nil {
-			g.refused = refusal{pool: book.fleet.NodePool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
+			g.refused = refusal{pool: book.situation.pool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
 		}
 		return decision, nil
 	}
@@ -163,7 +163,7 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 		return disturbance.Decision{}, err
 	}
 	disruptionsStarted.WithLabelValues(string(entry.Cause)).Inc()
-	g.emit(started(book.policy, book.fleet.instance(entry.Instance), entry))
+	g.emit(started(book.policy, book.situation.Instance(entry.Instance), entry))
 	return decision, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
@@ -93,7 +94,7 @@ func starting(n *corev1.Node) {
 }
 
 // read reads it. refuse gives what a kind of list is answered with.
-func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error, disruptions ...v1alpha1.Disruption) (*fleet, error) {
+func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.ObjectList) error, disruptions ...v1alpha1.Disruption) (*situation, error) {
 	s.t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
@@ -109,7 +110,11 @@ func (s *scene) read(settings disruptionpolicy.Settings, refuse func(client.Obje
 			return c.List(ctx, list, options...)
 		},
 	})
-	return readFleet(s.t.Context(), c, "wmco", settings, disruptions)
+	f, err := fleet.Read(s.t.Context(), c, "wmco")
+	if err != nil {
+		return nil, err
+	}
+	return newSituation(f, settings, disruptions), nil
 }
 
 func (s *scene) nodes(settings disruptionpolicy.Settings, disruptions ...v1alpha1.Disruption) map[string]disturbance.Node {
@@ -119,7 +124,7 @@ func (s *scene) nodes(settings disruptionpolicy.Settings, disruptions ...v1alpha
 		s.t.Fatal(err)
 	}
 	byName := map[string]disturbance.Node{}
-	for _, n := range f.Nodes {
+	for _, n := range f.pool.Nodes {
 		byName[n.Instance] = n
 	}
 	return byName
@@ -151,7 +156,7 @@ func TestNodesInService(t *testing.T) {
 	s.instance("works", "", nil)
 	s.node("works", true, nil)
 	s.instance("changed", "", func(i *v1alpha1.WindowsInstance) {
-		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionUpToDate, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(later)}}
+		i.Status.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(later)}
 	})
 	s.node("changed", true, nil)
 	s.instance("broken", "", nil)
@@ -161,7 +166,7 @@ func TestNodesInService(t *testing.T) {
 	s.instance("unseen", "", nil)
 	again := func(i *v1alpha1.WindowsInstance) {
 		i.Status.Version = "12.0.0"
-		i.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(later)}}
+		i.Status.Readiness = &v1alpha1.Readiness{Since: metav1.NewTime(later)}
 	}
 	s.instance("registers-again", "", again)
 	s.node("registers-again", true, starting)
@@ -243,7 +248,7 @@ func TestMachinesOfSets(t *testing.T) {
 	if len(f.MachineSets) != 1 || !reflect.DeepEqual(f.MachineSets[0], want) {
 		t.Errorf("%+v, want %+v", f.MachineSets, want)
 	}
-	for _, n := range f.Nodes {
+	for _, n := range f.pool.Nodes {
 		if gone := n.Instance == "failed" || n.Instance == "ignored" || n.Instance == "deleted"; n.Gone != gone {
 			t.Errorf("%s is gone: %t", n.Instance, n.Gone)
 		}

@@ -13,12 +13,12 @@ import (
 func (b *book) restored() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
 	for _, d := range b.gate.memory.remembered() {
-		if i := b.fleet.instance(d.Instance); d.Machine != "" || i != nil && i.UID == d.InstanceUID {
+		if i := b.situation.Instance(d.Instance); d.Machine != "" || i != nil && i.UID == d.InstanceUID {
 			result = append(result, d)
 		}
 	}
-	for i := range b.fleet.instances {
-		instance := &b.fleet.instances[i]
+	for i := range b.situation.Instances {
+		instance := &b.situation.Instances[i]
 		entry, shown := b.shown(instance)
 		known := slices.ContainsFunc(result, func(d v1alpha1.Disruption) bool { return d.Instance == instance.Name })
 		if shown && !known {
@@ -31,12 +31,12 @@ func (b *book) restored() []v1alpha1.Disruption {
 // shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node unschedulable, or deletes
 // a Machine that is not what it should be. Who has deleted a Machine is written nowhere.
 func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
-	node, machine := b.fleet.nodes[instance.UID], b.fleet.machines[instance.UID]
+	node, machine := b.situation.NodeOf(instance), b.situation.MachineOf(instance)
 	if node == nil {
 		return v1alpha1.Disruption{}, false
 	}
 	entry := v1alpha1.Disruption{
-		Instance: instance.Name, InstanceUID: instance.UID, Node: node.Name, Pool: b.fleet.pool(instance, b.settings),
+		Instance: instance.Name, InstanceUID: instance.UID, Node: node.Name, Pool: b.situation.poolOf(instance, b.settings),
 		Version: b.gate.Version, Since: metav1.NewTime(b.now), Operator: b.gate.Operator,
 	}
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != b.gate.Version
@@ -55,7 +55,7 @@ func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, b
 	}
 	if machine != nil && !machine.DeletionTimestamp.IsZero() {
 		entry.Machine, entry.Since = machine.Name, *machine.DeletionTimestamp
-		return entry, b.fleet.sets[instance.UID] != "" && (outdated || refused)
+		return entry, b.situation.SetName(instance) != "" && (outdated || refused)
 	}
 	_, cordoned := node.Annotations[v1alpha1.AnnotationCordoned]
 	bound := node.Annotations[v1alpha1.AnnotationInstance] == instance.Name

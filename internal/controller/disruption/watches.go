@@ -22,7 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 const (
@@ -89,26 +91,16 @@ func whenOther[T client.Object](look func(T) any) predicate.Funcs {
 }
 
 func nodeLook(n *corev1.Node) any {
-	return []any{nodeReady(n), unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
+	return []any{nodestate.Ready(n), nodestate.Unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
 }
 
 func instanceLook(i *v1alpha1.WindowsInstance) any {
-	reasons := map[string]string{}
-	for _, condition := range i.Status.Conditions {
-		if condition.Type == v1alpha1.ConditionReady || condition.Type == v1alpha1.ConditionUpToDate {
-			reasons[condition.Type] = string(condition.Status)
-		}
-	}
 	return []any{
 		i.Spec, i.Annotations[v1alpha1.AnnotationForgetHost], ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name,
-		i.Status.Version, i.Status.FailedChange, reasons,
+		i.Status.Version, i.Status.FailedChange, i.Status.Readiness,
 	}
 }
 
 func machineLook(m *machinev1beta1.Machine) any {
-	node := ""
-	if m.Status.NodeRef != nil {
-		node = m.Status.NodeRef.Name
-	}
-	return []any{going(m), ptr.Deref(m.Status.Phase, ""), node, m.Labels, m.OwnerReferences}
+	return []any{going(m), ptr.Deref(m.Status.Phase, ""), fleet.NodeNameOf(m), m.Labels, m.OwnerReferences}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/text"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -49,7 +50,7 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if o != nil {
 		return o
 	}
-	first := nodes.Unproven(node)
+	first := nodestate.Unproven(node)
 	proven := "The node was checked to work and takes pods." + p.advise(s) + p.tryLogsPort(ctx, s)
 	if err := p.nodes.Release(ctx, s.Instance, node, s.Key.Hash()); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "take the start-up taint from the Node", err)

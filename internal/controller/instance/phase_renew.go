@@ -22,6 +22,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
@@ -53,7 +54,7 @@ func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || !ownership.Bound(s.Instance, node) || !s.Released(node) || !nodes.IsReady(node) {
+	if node == nil || !ownership.Bound(s.Instance, node) || !s.Released(node) || !nodestate.Ready(node) {
 		return nil
 	}
 	state := &s.Session.Renewal

@@ -3,7 +3,7 @@ package instance
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
@@ -112,7 +112,7 @@ func onlyIf(needed func(*scope.Scope) bool, run step) step {
 // that works, and no more.
 func aside(s *scope.Scope, p phase, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == obstacle.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
-		s.Instance.Status.SpecDigest == "" || !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, v1alpha1.ConditionReady) {
+		s.Instance.Status.SpecDigest == "" || !ptr.Deref(s.Instance.Status.Readiness, v1alpha1.Readiness{}).Ready {
 		return o
 	}
 	o.Condition = v1alpha1.ConditionUpToDate

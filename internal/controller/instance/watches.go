@@ -20,6 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one cluster
@@ -77,7 +78,7 @@ func nodeChanged() predicate.Funcs {
 			if !ok || !ok2 {
 				return false
 			}
-			return nodes.IsReady(before) != nodes.IsReady(after) || nodes.Unproven(before) != nodes.Unproven(after) ||
+			return nodestate.Ready(before) != nodestate.Ready(after) || nodestate.Unproven(before) != nodestate.Unproven(after) ||
 				watched(before) != watched(after) || nodes.RebootWanted(before) != nodes.RebootWanted(after) || !maps.Equal(before.Labels, after.Labels)
 		},
 	}

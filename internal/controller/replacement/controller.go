@@ -27,6 +27,7 @@ import (
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/controller/disruption"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 	"github.com/windows-machine-config/wmco/internal/controller/optional"
 	"github.com/windows-machine-config/wmco/internal/policy"
@@ -120,15 +121,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		r.told = nil
 		return ctrl.Result{}, err
 	}
-	fleet, err := r.readFleet(ctx)
+	read, err := fleet.Read(ctx, r.Live, r.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	overview := newOverview(read, r.Version)
 	change, err := r.keyChange(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.replaceNext(ctx, fleet, turnover.Next(fleet.Fleet, r.Version, change))
+	return r.replaceNext(ctx, overview, turnover.Next(overview.turnover, r.Version, change))
 }
 
 // anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced for.
@@ -161,10 +163,10 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 }
 
 // replaceNext deletes the Machines whose nodes may be disturbed now, and tells why the others wait.
-func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan turnover.Replacements) (ctrl.Result, error) {
+func (r *Reconciler) replaceNext(ctx context.Context, overview overview, plan turnover.Replacements) (ctrl.Result, error) {
 	machinesOutdated.Set(float64(len(plan.Candidates) + len(plan.Waiting)))
-	tell := r.teller(ctx, fleet, plan)
-	after, err := r.askForEach(ctx, fleet, plan.Candidates, tell)
+	tell := r.teller(ctx, overview, plan)
+	after, err := r.askForEach(ctx, overview, plan.Candidates, tell)
 	tell.waiting(plan.Waiting)
 	tell.left(plan.Left)
 	r.told = tell.told
@@ -184,19 +186,19 @@ func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan turnover
 // askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused for a reason that
 // concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that come later can spare no more. It returns
 // when to ask again.
-func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
+func (r *Reconciler) askForEach(ctx context.Context, overview overview, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {
 			continue
 		}
-		decision, err := r.ask(ctx, fleet, candidate)
+		decision, err := r.ask(ctx, overview, candidate)
 		if err != nil {
 			return 0, err
 		}
 		if decision.Allowed {
 			after = poll
-			if err := r.replace(ctx, fleet, candidate); err != nil {
+			if err := r.replace(ctx, overview, candidate); err != nil {
 				return 0, err
 			}
 			continue
@@ -217,8 +219,8 @@ func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []t
 }
 
 // ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to come to its end.
-func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Candidate) (disturbance.Decision, error) {
-	instance := fleet.instances[candidate.Machine]
+func (r *Reconciler) ask(ctx context.Context, overview overview, candidate turnover.Candidate) (disturbance.Decision, error) {
+	instance := overview.instance(candidate.Machine)
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
 		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w", candidate.Machine, err)
@@ -239,13 +241,13 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Ca
 
 // replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does not count as disturbed;
 // what may be deleted does.
-func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnover.Candidate) error {
-	machine, instance := fleet.machines[candidate.Machine], fleet.instances[candidate.Machine]
+func (r *Reconciler) replace(ctx context.Context, overview overview, candidate turnover.Candidate) error {
+	machine, instance := overview.machines[candidate.Machine], overview.instance(candidate.Machine)
 	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
 		machinesReplaced.WithLabelValues(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
-		for _, e := range r.replaced(candidate.Cause, machine, instance, fleet.version(machine)) {
+		for _, e := range r.replaced(candidate.Cause, machine, instance, overview.version(machine)) {
 			r.emit(e)
 		}
 		return nil

@@ -5,119 +5,76 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/controller/fleet"
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/turnover"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// fleet is what a decision is made of, with the objects that it was read from, by the Machine's name. Each Machine that can be replaced has
-// its instance there.
-type fleet struct {
-	turnover.Fleet
-	machines  map[string]*machinev1beta1.Machine
-	instances map[string]*v1alpha1.WindowsInstance
+// overview is what a decision about replacements is made of, with the objects that it was read from. Each Machine that can be replaced has its
+// instance there.
+type overview struct {
+	*fleet.Fleet
+	turnover turnover.Fleet
+	machines map[string]*machinev1beta1.Machine // by name
 }
 
-// version is the version of the operator that has configured the Node of a Machine.
-func (f fleet) version(machine *machinev1beta1.Machine) string {
-	for _, node := range f.Nodes {
-		if machine.Status.NodeRef != nil && node.Name == machine.Status.NodeRef.Name {
-			return node.Version
-		}
-	}
-	return ""
-}
-
-// readFleet reads it from the API server.
-func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
-	var machines machinev1beta1.MachineList
-	var sets machinev1beta1.MachineSetList
-	var nodes corev1.NodeList
-	var instances v1alpha1.WindowsInstanceList
-	for _, list := range []struct {
-		what    string
-		into    client.ObjectList
-		options client.ListOption
-	}{
-		{"Machines", &machines, client.InNamespace(v1alpha1.MachineNamespace)},
-		{"MachineSets", &sets, client.InNamespace(v1alpha1.MachineNamespace)},
-		{"WindowsInstances", &instances, client.InNamespace(r.Namespace)},
-		{"Windows Nodes", &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}},
-	} {
-		if err := r.Live.List(ctx, list.into, list.options); err != nil {
-			return fleet{}, fmt.Errorf("list %s to see whether a Machine can be replaced: %w", list.what, err)
-		}
-	}
-	return newFleet(machines.Items, sets.Items, nodes.Items, instances.Items, r.Version), nil
-}
-
-func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSet, nodes []corev1.Node, instances []v1alpha1.WindowsInstance, version string) fleet {
-	f := fleet{machines: map[string]*machinev1beta1.Machine{}, instances: map[string]*v1alpha1.WindowsInstance{}}
-	byMachine := map[types.UID]*v1alpha1.WindowsInstance{}
-	for i := range instances {
-		if reference := instances[i].Spec.Source.Machine; reference != nil {
-			byMachine[reference.UID] = &instances[i]
-		}
-	}
-	controlled := map[types.UID]int{}                   // Machines by the MachineSet that controls them
-	windows := map[types.UID]bool{}                     // MachineSets that control a Windows Machine
-	ofMachine := map[string]*v1alpha1.WindowsInstance{} // by Node; nil where no instance of the Machine has that Node
-	for i := range machines {
-		machine := &machines[i]
-		set := controllingSet(machine, sets)
+// newOverview makes it of a fleet.
+func newOverview(f *fleet.Fleet, version string) overview {
+	o := overview{Fleet: f, machines: map[string]*machinev1beta1.Machine{}}
+	controlled := map[types.UID]int{} // Machines by the MachineSet that controls them
+	windows := map[types.UID]bool{}   // MachineSets that control a Windows Machine
+	for i := range f.Machines {
+		machine := &f.Machines[i]
+		set := f.SetOf(machine)
 		if set != nil {
 			controlled[set.UID]++
 		}
-		if machine.Labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+		if !fleet.OfWindows(machine) {
 			continue
 		}
 		if set != nil {
 			windows[set.UID] = true
 		}
-		instance := byMachine[machine.UID]
+		instance := f.InstanceOf(machine)
 		member := fleetMachine(machine, set, instance, version)
-		f.Machines = append(f.Machines, member)
-		f.machines[machine.Name], f.instances[machine.Name] = machine, instance
-		if instance != nil && instance.Status.NodeRef != nil && instance.Status.NodeRef.Name == member.Node {
-			ofMachine[member.Node] = instance
+		o.turnover.Machines = append(o.turnover.Machines, member)
+		o.machines[machine.Name] = machine
+		if node := f.Node(member.Node); node != nil && instance != nil && instance.Status.NodeRef != nil && instance.Status.NodeRef.Name == node.Name {
+			o.turnover.Nodes = append(o.turnover.Nodes, fleetNode(node, instance.Status.PublicKeyHash))
 		}
 	}
-	for i := range sets {
-		set := &sets[i]
-		if windows[set.UID] || set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows {
-			f.Sets = append(f.Sets, fleetSet(set, controlled[set.UID]))
+	for i := range f.MachineSets {
+		if set := &f.MachineSets[i]; windows[set.UID] || fleet.MakesWindows(set) {
+			o.turnover.Sets = append(o.turnover.Sets, fleetSet(set, controlled[set.UID]))
 		}
 	}
-	for i := range nodes {
-		if instance := ofMachine[nodes[i].Name]; instance != nil {
-			f.Nodes = append(f.Nodes, fleetNode(&nodes[i], instance.Status.PublicKeyHash))
-		}
-	}
-	return f
+	return o
 }
 
-// controllingSet is the MachineSet that would make a Machine again; nil when there is none.
-func controllingSet(machine *machinev1beta1.Machine, sets []machinev1beta1.MachineSet) *machinev1beta1.MachineSet {
-	owner := metav1.GetControllerOf(machine)
-	if owner == nil {
-		return nil
+// instance returns the instance of a Machine that can be replaced.
+func (o overview) instance(machine string) *v1alpha1.WindowsInstance {
+	return o.InstanceOf(o.machines[machine])
+}
+
+// version is the version of the operator that has configured the Node of a Machine.
+func (o overview) version(machine *machinev1beta1.Machine) string {
+	for _, node := range o.turnover.Nodes {
+		if machine.Status.NodeRef != nil && node.Name == machine.Status.NodeRef.Name {
+			return node.Version
+		}
 	}
-	i := slices.IndexFunc(sets, func(s machinev1beta1.MachineSet) bool { return s.UID == owner.UID })
-	if i < 0 {
-		return nil
-	}
-	return &sets[i]
+	return ""
 }
 
 func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance, version string) turnover.Machine {
@@ -129,9 +86,7 @@ func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSe
 	if set != nil {
 		m.Set = set.Name
 	}
-	if machine.Status.NodeRef != nil {
-		m.Node = machine.Status.NodeRef.Name
-	}
+	m.Node = fleet.NodeNameOf(machine)
 	if instance != nil {
 		m.Paused, m.Refused, m.Awaits = instance.Spec.Paused, instance.Status.KeyRefused, awaits(instance, version)
 	}
@@ -175,11 +130,7 @@ func fleetNode(node *corev1.Node, key string) turnover.Node {
 	if node.Annotations[v1alpha1.AnnotationPubKeyHash] == key {
 		n.KeyHash = key
 	}
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	starting := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
-	n.Ready = ready && !starting
+	n.Ready = nodestate.Ready(node) && !nodestate.Unproven(node)
 	return n
 }
 

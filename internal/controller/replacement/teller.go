@@ -16,14 +16,14 @@ import (
 type teller struct {
 	reconciler *Reconciler
 	log        logr.Logger
-	fleet      fleet
+	overview   overview
 	// told is what is known to have been said of each Machine.
 	told map[types.UID]string
 }
 
 // teller makes one for a pass. What was said of a Machine is remembered for as long as it is outdated.
-func (r *Reconciler) teller(ctx context.Context, fleet fleet, plan turnover.Replacements) *teller {
-	t := &teller{reconciler: r, log: log.FromContext(ctx), fleet: fleet, told: map[types.UID]string{}}
+func (r *Reconciler) teller(ctx context.Context, overview overview, plan turnover.Replacements) *teller {
+	t := &teller{reconciler: r, log: log.FromContext(ctx), overview: overview, told: map[types.UID]string{}}
 	names := slices.Collect(maps.Keys(plan.Left))
 	for _, candidate := range plan.Candidates {
 		names = append(names, candidate.Machine)
@@ -32,7 +32,7 @@ func (r *Reconciler) teller(ctx context.Context, fleet fleet, plan turnover.Repl
 		names = append(names, waiting.Machine)
 	}
 	for _, name := range names {
-		uid := fleet.machines[name].UID
+		uid := overview.machines[name].UID
 		if reason, known := r.told[uid]; known {
 			t.told[uid] = reason
 		}
@@ -41,7 +41,7 @@ func (r *Reconciler) teller(ctx context.Context, fleet fleet, plan turnover.Repl
 }
 
 func (t *teller) say(machine, reason string, e replacementEvent) {
-	uid := t.fleet.machines[machine].UID
+	uid := t.overview.machines[machine].UID
 	if t.told[uid] == reason {
 		return
 	}
@@ -51,8 +51,8 @@ func (t *teller) say(machine, reason string, e replacementEvent) {
 }
 
 func (t *teller) waits(candidate turnover.Candidate, reason, why string) {
-	machine := t.fleet.machines[candidate.Machine]
-	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.fleet.instances[candidate.Machine], t.fleet.version(machine), reason, why))
+	machine := t.overview.machines[candidate.Machine]
+	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.overview.instance(candidate.Machine), t.overview.version(machine), reason, why))
 }
 
 // waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.
@@ -69,7 +69,7 @@ func (t *teller) waiting(machines []turnover.Waiting) {
 
 func (t *teller) left(machines map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		machine, instance, why := t.fleet.machines[name], t.fleet.instances[name], machines[name]
+		machine, instance, why := t.overview.machines[name], t.overview.instance(name), machines[name]
 		event := left(machine, instance, why)
 		if instance.Spec.Paused {
 			event = paused(machine, instance, why)

@@ -13,6 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 	"github.com/windows-machine-config/wmco/internal/policy/reserved"
 )
@@ -169,15 +170,7 @@ func againstNode(claim Claim) policy.Decision {
 
 // joining reports whether a Node was registered by a kubelet that this operator configured and has not taken pods yet.
 func joining(node *corev1.Node) bool {
-	if node.Labels[corev1.LabelOSStable] != "windows" {
-		return false
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == v1alpha1.TaintNotReady {
-			return true
-		}
-	}
-	return false
+	return node.Labels[corev1.LabelOSStable] == "windows" && nodestate.Unproven(node)
 }
 
 // handedOver reports whether the Node is bound to an instance of the same host that is being removed, or is gone. An instance goes as soon as its

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // Owns reports whether a Node is an instance's own, and so may be drained and deleted with it. others are all
@@ -32,18 +33,13 @@ func Owns(instance *v1alpha1.WindowsInstance, node *corev1.Node, others []v1alph
 		return bound == instance.Name
 	}
 	// The kubelet has registered it, and the operator was ended before it could bind it.
-	return named && startsUp(node)
+	return named && nodestate.Unproven(node)
 }
 
 // holdsNode reports whether an instance's status says that the Node is its own or, as long as no Node was seen, that the name is.
 func holdsNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && (ref.UID == "" || ref.UID == string(node.UID))
-}
-
-// startsUp reports whether a Node has our start-up taint, which kubelets register with and cannot put on later.
-func startsUp(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
 }
 
 // ConfirmedName is the node name that an instance has, and not only claims; empty when there is none.

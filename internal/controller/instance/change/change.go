@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
@@ -31,9 +32,9 @@ func (c Changes) CauseOf(s *scope.Scope, node *corev1.Node) v1alpha1.DisruptionC
 	outdated := node.Annotations[v1alpha1.AnnotationVersion] != c.Version
 	switch {
 	// Another version is no repair of a host that is as the one before has left it: a pause and the first node's failure hold for it too.
-	case outdated && (nodes.IsReady(node) || s.Instance.Status.SpecDigest != ""):
+	case outdated && (nodestate.Ready(node) || s.Instance.Status.SpecDigest != ""):
 		return v1alpha1.CauseUpgrade
-	case !nodes.IsReady(node):
+	case !nodestate.Ready(node):
 		return v1alpha1.CauseRepair
 	}
 	return v1alpha1.CauseConfiguration
@@ -60,7 +61,7 @@ func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Faile
 // AwaitRetry keeps a node that works, and whose change has failed without a way back, from taking up a place again at once.
 func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange
-	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodes.IsReady(node) || !c.Same(s, node, failed) {
+	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodestate.Ready(node) || !c.Same(s, node, failed) {
 		return nil
 	}
 	rest := failed.RetryAfter.Sub(c.Clock.Now())

@@ -20,8 +20,8 @@ import (
 	"k8s.io/kubectl/pkg/drain"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 const (
@@ -44,7 +44,7 @@ func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duratio
 		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
 		Timeout: max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
 	}
-	if !nodes.IsReady(node) {
+	if !nodestate.Ready(node) {
 		// No kubelet will confirm that the pods have ended.
 		helper.SkipWaitForDeleteTimeoutSeconds = goneAfterSeconds
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/policy"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -89,7 +90,7 @@ func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *o
 		if err != nil {
 			return obstacle.API(v1alpha1.ConditionJoined, "read the Node", err)
 		}
-		if node == nil || !nodes.Unproven(node) {
+		if node == nil || !nodestate.Unproven(node) {
 			return nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/machines"
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
@@ -88,38 +89,12 @@ func NameOf(instance *v1alpha1.WindowsInstance) string {
 	return instance.Status.NodeRef.Name
 }
 
-// IsReady reports whether the kubelet of a Node says that it is Ready.
-func IsReady(node *corev1.Node) bool {
-	ready := ReadyCondition(node)
-	return ready != nil && ready.Status == corev1.ConditionTrue
-}
-
-// ReadyCondition is the Ready condition that the kubelet reports; nil before it has.
-func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == corev1.NodeReady {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // NotReadySince returns since when a Node is not Ready, and the kubelet's message.
 func NotReadySince(node *corev1.Node) (time.Time, string) {
-	if ready := ReadyCondition(node); ready != nil {
+	if ready := nodestate.ReadyCondition(node); ready != nil {
 		return ready.LastTransitionTime.Time, ready.Message
 	}
 	return node.CreationTimestamp.Time, "it has not reported yet"
-}
-
-// Unproven reports whether a Node has our start-up taint: it was not checked to work yet.
-func Unproven(node *corev1.Node) bool {
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == v1alpha1.TaintNotReady {
-			return true
-		}
-	}
-	return false
 }
 
 // RebootWanted reports whether somebody has asked for a restart of the node's host.

@@ -12,6 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a restarted kubelet
@@ -46,10 +47,10 @@ func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) strin
 	switch {
 	case node == nil:
 		return message
-	case !nodes.IsReady(node):
+	case !nodestate.Ready(node):
 		_, kubelet := nodes.NotReadySince(node)
 		return message + " It says: " + kubelet
-	case nodes.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
+	case nodestate.ReadyCondition(node).LastHeartbeatTime.Time.Before(kubeletStarted.Truncate(time.Second)): // the API has whole seconds
 		return message + " It has not reported at all since it began at " + kubeletStarted.UTC().Format(time.RFC3339) + "."
 	}
 	return ""
@@ -64,7 +65,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 	switch {
 	case o.Outcome != obstacle.Wait:
 		s.Session.Checked = false // when that kubelet began may not be true any more
-	case node != nil && nodes.IsReady(node):
+	case node != nil && nodestate.Ready(node):
 		o.After = min(o.After, readyPoll)
 	}
 	return o
@@ -72,7 +73,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 
 // Pass takes over from the Node whether it is Ready, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
-	if nodes.IsReady(node) {
+	if nodestate.Ready(node) {
 		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")
 		return
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
-	"github.com/windows-machine-config/wmco/internal/controller/instance/nodes"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // Drain moves the pods away before the node goes.
@@ -19,7 +19,7 @@ func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "read the Node", err)
 	}
-	if node == nil || (forgotten(s) && !nodes.IsReady(node)) {
+	if node == nil || (forgotten(s) && !nodestate.Ready(node)) {
 		return nil
 	}
 	if own, err := r.Nodes.Owns(ctx, s.Instance, node); err != nil || !own {
@@ -32,14 +32,14 @@ func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return o
 	}
 	// A node that does not work is disturbed by nothing any more.
-	if nodes.IsReady(node) && s.Released(node) {
+	if nodestate.Ready(node) && s.Released(node) {
 		if o := r.Turn.Acquire(ctx, s, node, v1alpha1.CauseRemoval); o != nil {
 			o.Condition, o.Next = v1alpha1.ConditionReady, "The node goes on as it is, and is taken out of the cluster when its turn comes."
 			return o
 		}
 	}
 	o := r.Turn.Drain(ctx, s, node, v1alpha1.CauseRemoval)
-	if o != nil && !nodes.IsReady(node) {
+	if o != nil && !nodestate.Ready(node) {
 		o.Next += " " + r.forgetHint(s)
 	}
 	return o

@@ -20,6 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/status"
 	"github.com/windows-machine-config/wmco/internal/controller/instance/turn"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 )
 
 // changeAttempts is how often a change of a node in service is tried before the node is brought back to what it was.
@@ -66,7 +67,7 @@ func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 	if !failed.RolledBack || failed.RetryAfter == nil || !failed.RetryAfter.After(f.Clock.Now()) {
 		return nil // it is still on its way back, or its time has come
 	}
-	if !nodes.IsReady(node) {
+	if !nodestate.Ready(node) {
 		return readiness.Grace(node, f.Clock.Now()) // that mends itself mostly; what has failed is no cure for it
 	}
 	if nodes.Cordoned(node) {

@@ -13,6 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/obstacle"
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/remote"
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
@@ -124,7 +125,7 @@ func (s *Scope) KeptNodeName() string {
 
 // Released reports whether the node was handed to the scheduler before.
 func (s *Scope) Released(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodes.Unproven(node)
+	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodestate.Unproven(node)
 }
 
 // HostAsItWas reports whether nothing was done to the host since its node was proven.

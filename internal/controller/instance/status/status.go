@@ -61,7 +61,9 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obsta
 	if before != nil {
 		told = before.Message
 	}
+	upToDate := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate)
 	summarize(status, s.Passed, o, s.Instance.Generation, w.Clock.Now())
+	status.Readiness = readiness(status, upToDate, w.Clock.Now())
 	w.remember(s, o)
 	reachable := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReachable)
 	if reachable.Status != metav1.ConditionTrue {
@@ -87,6 +89,16 @@ func (w Writer) remember(s *scope.Scope, o *obstacle.Obstacle) {
 	if o.Replaces {
 		status.AwaitsVersion = w.Version
 	}
+}
+
+// readiness returns the state of the conditions as decisions read it. upToDate is what UpToDate was before.
+func readiness(status *v1alpha1.WindowsInstanceStatus, upToDate bool, now time.Time) *v1alpha1.Readiness {
+	ready := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady)
+	broughtUpToDate := !upToDate && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionUpToDate)
+	if status.Readiness == nil || status.Readiness.Ready != ready || ready && broughtUpToDate {
+		return &v1alpha1.Readiness{Ready: ready, Since: metav1.NewTime(now)}
+	}
+	return status.Readiness
 }
 
 // Patch writes what differs from the last written status, and nothing when nothing does.

@@ -26,6 +26,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 	"github.com/windows-machine-config/wmco/internal/plan"
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
+	"github.com/windows-machine-config/wmco/internal/policy/nodestate"
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
@@ -122,7 +123,7 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, ca
 // same, but not in another's place.
 func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	since, _ := nodes.NotReadySince(node)
-	return !nodes.IsReady(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline
+	return !nodestate.Ready(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline
 }
 
 // Leave ends the disturbance of the node, if there is one, also if it was begun by an operator that has ended since.

@@ -1,0 +1,160 @@
+// Package fleet reads the Windows nodes of a cluster from the API server, with the instances, Machines and MachineSets that they belong to, and
+// finds which of these belong together. It decides nothing and writes nothing.
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Fleet is what the API server had when it was read. Nobody may change it.
+type Fleet struct {
+	Instances   []v1alpha1.WindowsInstance
+	Nodes       []corev1.Node // those of Windows
+	Machines    []machinev1beta1.Machine
+	MachineSets []machinev1beta1.MachineSet
+
+	instances map[string]*v1alpha1.WindowsInstance
+	nodes     map[string]*corev1.Node
+	machines  map[types.UID]*machinev1beta1.Machine
+	sets      map[types.UID]*machinev1beta1.MachineSet
+	// owners are the instances by the UIDs of their Machines.
+	owners map[types.UID]*v1alpha1.WindowsInstance
+}
+
+// Read reads the fleet. Instances are those of the operator's namespace. A cluster without the Machine API has neither Machines nor MachineSets.
+func Read(ctx context.Context, live client.Reader, namespace string) (*Fleet, error) {
+	var instances v1alpha1.WindowsInstanceList
+	var nodes corev1.NodeList
+	var machines machinev1beta1.MachineList
+	var sets machinev1beta1.MachineSetList
+	for _, list := range []struct {
+		what     string
+		into     client.ObjectList
+		options  client.ListOption
+		optional bool
+	}{
+		{"WindowsInstances", &instances, client.InNamespace(namespace), false},
+		{"Windows Nodes", &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"}, false},
+		{"Machines", &machines, client.InNamespace(v1alpha1.MachineNamespace), true},
+		{"MachineSets", &sets, client.InNamespace(v1alpha1.MachineNamespace), true},
+	} {
+		err := live.List(ctx, list.into, list.options)
+		if list.optional && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s to see which nodes are unavailable: %w", list.what, err)
+		}
+	}
+	f := &Fleet{Instances: instances.Items, Nodes: nodes.Items, Machines: machines.Items, MachineSets: sets.Items}
+	f.index()
+	return f, nil
+}
+
+func (f *Fleet) index() {
+	f.instances, f.owners = map[string]*v1alpha1.WindowsInstance{}, map[types.UID]*v1alpha1.WindowsInstance{}
+	for i := range f.Instances {
+		instance := &f.Instances[i]
+		f.instances[instance.Name] = instance
+		if reference := instance.Spec.Source.Machine; reference != nil {
+			f.owners[reference.UID] = instance
+		}
+	}
+	f.nodes = map[string]*corev1.Node{}
+	for i := range f.Nodes {
+		f.nodes[f.Nodes[i].Name] = &f.Nodes[i]
+	}
+	f.machines = map[types.UID]*machinev1beta1.Machine{}
+	for i := range f.Machines {
+		f.machines[f.Machines[i].UID] = &f.Machines[i]
+	}
+	f.sets = map[types.UID]*machinev1beta1.MachineSet{}
+	for i := range f.MachineSets {
+		f.sets[f.MachineSets[i].UID] = &f.MachineSets[i]
+	}
+}
+
+// Instance returns the instance of that name; nil if there is none.
+func (f *Fleet) Instance(name string) *v1alpha1.WindowsInstance { return f.instances[name] }
+
+// InstanceOf returns the instance of a Machine; nil if there is none.
+func (f *Fleet) InstanceOf(machine *machinev1beta1.Machine) *v1alpha1.WindowsInstance {
+	return f.owners[machine.UID]
+}
+
+// Node returns the Windows Node of that name; nil if there is none.
+func (f *Fleet) Node(name string) *corev1.Node { return f.nodes[name] }
+
+// NodeOf returns the Node of an instance; nil if there is none.
+func (f *Fleet) NodeOf(instance *v1alpha1.WindowsInstance) *corev1.Node {
+	return f.nodes[f.NodeName(instance)]
+}
+
+// NodeName returns the name of the Node of an instance: the one that it has claimed; for a Machine that an operator before version 12 has
+// configured, the one that its Machine has; "" while neither has one.
+func (f *Fleet) NodeName(instance *v1alpha1.WindowsInstance) string {
+	if reference := instance.Status.NodeRef; reference != nil && reference.Name != "" {
+		return reference.Name
+	}
+	if machine := f.MachineOf(instance); machine != nil {
+		return NodeNameOf(machine)
+	}
+	return ""
+}
+
+// MachineOf returns the Machine of an instance; nil if the instance has none, or the Machine is gone.
+func (f *Fleet) MachineOf(instance *v1alpha1.WindowsInstance) *machinev1beta1.Machine {
+	if instance.Spec.Source.Machine == nil {
+		return nil
+	}
+	return f.machines[instance.Spec.Source.Machine.UID]
+}
+
+// SetOf returns the MachineSet that would make a Machine again; nil if there is none.
+func (f *Fleet) SetOf(machine *machinev1beta1.Machine) *machinev1beta1.MachineSet {
+	if owner := metav1.GetControllerOf(machine); owner != nil {
+		return f.sets[owner.UID]
+	}
+	return nil
+}
+
+// SetName returns the name of the MachineSet that controls the Machine of an instance, also if that set is gone; "" if there is none.
+func (f *Fleet) SetName(instance *v1alpha1.WindowsInstance) string {
+	machine := f.MachineOf(instance)
+	if machine == nil {
+		return ""
+	}
+	if owner := metav1.GetControllerOf(machine); owner != nil && owner.Kind == "MachineSet" {
+		return owner.Name
+	}
+	return ""
+}
+
+// NodeNameOf returns the name of the Node of a Machine; "" before it has one.
+func NodeNameOf(machine *machinev1beta1.Machine) string {
+	if machine.Status.NodeRef == nil {
+		return ""
+	}
+	return machine.Status.NodeRef.Name
+}
+
+// OfWindows reports whether a Machine is to be a Windows node.
+func OfWindows(machine *machinev1beta1.Machine) bool {
+	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
+}
+
+// MakesWindows reports whether a MachineSet makes Windows Machines.
+func MakesWindows(set *machinev1beta1.MachineSet) bool {
+	return set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
+}

@@ -1,0 +1,32 @@
+// Package nodestate reads from a Node whether it works: what its kubelet reports, and whether the operator has proven it.
+package nodestate
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/windows-machine-config/wmco/api/v1alpha1"
+)
+
+// Ready reports whether the kubelet of a Node reports that it is Ready.
+func Ready(node *corev1.Node) bool {
+	condition := ReadyCondition(node)
+	return condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+// ReadyCondition returns the Ready condition that the kubelet reports; nil before the first report.
+func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Unproven reports whether a Node has the operator's start-up taint: the operator has not checked yet that it works, and it takes no pods. A
+// kubelet registers with the taint, and cannot add it later.
+func Unproven(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
+}
