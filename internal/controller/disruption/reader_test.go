@@ -245,8 +245,8 @@ func TestMachinesOfSets(t *testing.T) {
 		Staying: []string{"broken", "failed", "ignored", "joins", "made", "works"},
 		Leaving: []disturbance.LeavingMachine{{Name: "deleted", Why: "could not drain machine: web-1 cannot be evicted"}},
 	}
-	if len(f.MachineSets) != 1 || !reflect.DeepEqual(f.MachineSets[0], want) {
-		t.Errorf("%+v, want %+v", f.MachineSets, want)
+	if len(f.pool.MachineSets) != 1 || !reflect.DeepEqual(f.pool.MachineSets[0], want) {
+		t.Errorf("%+v, want %+v", f.pool.MachineSets, want)
 	}
 	for _, n := range f.pool.Nodes {
 		if gone := n.Instance == "failed" || n.Instance == "ignored" || n.Instance == "deleted"; n.Gone != gone {

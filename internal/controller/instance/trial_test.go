@@ -207,6 +207,7 @@ func (x *trial) asNode(instance *v1alpha1.WindowsInstance, keyHash string) {
 			Type: condition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "It was so.", LastTransitionTime: metav1.NewTime(noon),
 		})
 	}
+	status.Readiness = &v1alpha1.Readiness{Ready: true, Since: metav1.NewTime(noon)}
 	status.Summary = v1alpha1.ReasonReady
 	s := x.scope(instance)
 	s.Cluster = *x.facts
