@@ -183,7 +183,7 @@ func TestContainerdHasTheHandlersOfTheRuntimeClasses(t *testing.T) {
 }
 
 func TestEventsOfTheClusterAreDocumented(t *testing.T) {
-	support := section(t, "support.md", "## How you are told")
+	support := section(t, "support.md", "## How faults are reported")
 	for _, c := range constants(t, "internal/controller/clusterconfig/*.go", "^reason") {
 		if name := c.value.(*ast.BasicLit).Value; !strings.Contains(support, "`"+strings.Trim(name, `"`)+"`") {
 			t.Errorf("docs/support.md does not name the event %s", name)

@@ -102,7 +102,7 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("it runs as deploy/ has it, but is told its namespace by OLM", func(t *testing.T) {
+	t.Run("it runs as deploy/ has it, but OLM tells it its namespace", func(t *testing.T) {
 		want := *s.deployment.Spec.DeepCopy()
 		got := strategy.DeploymentSpecs[0].Spec
 		env := got.Template.Spec.Containers[0].Env

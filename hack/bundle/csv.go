@@ -49,7 +49,7 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	return csv, err
 }
 
-// relatedImages are the images that a mirror of the release must have: the operator's own, and those that it has nodes pull, which it is told by
+// relatedImages are the images that a mirror of the release must have: the operator's own, and those that nodes pull, which it reads from the
 // variables RELATED_IMAGE_<name>.
 func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	images := []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}

@@ -28,7 +28,7 @@ const (
 type testRun struct {
 	// results are "pass", "fail" or "skip", by test.
 	results map[string]string
-	// trouble is why tests ended otherwise than by their assertions; empty when there was nothing of that kind.
+	// trouble is why tests ended by something other than their assertions; empty when there was nothing of that kind.
 	trouble string
 }
 
@@ -46,7 +46,7 @@ func (s *seeder) test(ctx context.Context, directory, name string, tests []strin
 	}
 	arguments = append(arguments, "./"+name)
 	if usesRapid(filepath.Join(directory, filepath.FromSlash(name))) {
-		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried for ever after
+		arguments = append(arguments, "-rapid.nofailfile") // what fails here must not be tried in every later run
 	}
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = directory

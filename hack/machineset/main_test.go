@@ -300,7 +300,7 @@ func TestAmazonsImage(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		f.fails(exitFailed, byHand)
 	})
-	t.Run("what Amazon's command line says about its failure is told", func(t *testing.T) {
+	t.Run("what Amazon's command line says about its failure is reported", func(t *testing.T) {
 		program("echo no credentials >&2; exit 255")
 		f.fails(exitFailed, "no credentials")
 	})

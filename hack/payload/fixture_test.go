@@ -133,7 +133,7 @@ func tool() Executable {
 	}
 }
 
-// oracle answers what it is told to.
+// oracle answers what its test set.
 type oracle struct {
 	answer string
 	err    error

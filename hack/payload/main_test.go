@@ -157,7 +157,7 @@ func TestBuildIsRefused(t *testing.T) {
 		"of a component that does not exist":          {func(o *options) { o.components = "tool kubelet" }, `no component "kubelet": the components are tool, cloud-tool, brought`},
 		"with an agent that is another program":       {func(o *options) { o.agent = filepath.Join(f.dir, "components.yaml") }, "no Windows program"},
 		"without a version":                           {func(o *options) { o.version = "" }, "version is not given"},
-		"with a previous payload that is none":        {func(o *options) { o.previous = f.dir }, "earlier payload"},
+		"with an invalid previous payload":            {func(o *options) { o.previous = f.dir }, "earlier payload"},
 		"over the payload that patches are made from": {func(o *options) { o.previous = o.output }, "copy it to another folder"},
 	} {
 		t.Run("a build "+name+" is refused", func(t *testing.T) {

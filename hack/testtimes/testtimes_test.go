@@ -41,7 +41,7 @@ func TestTheTimesOfTheLastRuns(t *testing.T) {
 		}
 	}
 	if line := lineOf(out.String(), "quick-units"); !strings.HasSuffix(strings.Join(strings.Fields(line), " "), "quick-units 1 2.5s 1 1.0s 1") {
-		t.Errorf("what was compiled is told as %q", line)
+		t.Errorf("what was compiled is reported as %q", line)
 	}
 	for _, unwanted := range []string{"TestQuick", "TestSlow/part", "cached"} {
 		if strings.Contains(out.String(), unwanted) {

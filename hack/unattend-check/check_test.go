@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		"an empty password":                           {strings.Replace(used, "vE7-long-and-own", "", 1), []string{"password is empty"}},
 		"no password":                                 {strings.NewReplacer("<AdministratorPassword>", "<Other>", "</AdministratorPassword>", "</Other>").Replace(used), []string{"no AdministratorPassword"}},
 		"AutoLogon":                                   {strings.Replace(used, "<Enabled>false<", "<Enabled>true<", 1), []string{"AutoLogon must be false"}},
-		"a name that is none":                         {strings.Replace(used, ">winhost<", ">win_host<", 1), []string{`ComputerName "win_host" cannot be the name of a node`}},
+		"an invalid name":                             {strings.Replace(used, ">winhost<", ">win_host<", 1), []string{`ComputerName "win_host" cannot be the name of a node`}},
 		"a name that is too long":                     {strings.Replace(used, ">winhost<", ">windows-golden-image<", 1), []string{"20 characters"}},
 		"a name in capitals":                          {strings.Replace(used, ">winhost<", ">WINHOST<", 1), nil},
 		"a name that Windows makes up":                {strings.Replace(used, ">winhost<", ">*<", 1), nil},

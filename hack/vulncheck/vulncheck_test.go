@@ -121,7 +121,7 @@ func TestWhatGovulncheckSays(t *testing.T) {
 	const called = `{"finding":{"osv":"GO-1","fixed_version":"v1.2.0","trace":[{"module":"example.com/m","version":"v1.0.0","package":"example.com/m","receiver":"*T","function":"F"},{"module":"ours","package":"ours/cmd","function":"main"}]}}`
 	const longer = `{"finding":{"osv":"GO-1","fixed_version":"v1.2.0","trace":[{"module":"example.com/m","version":"v1.0.0","package":"example.com/m","function":"G"},{"package":"a","function":"b"},{"package":"ours/cmd","function":"main"}]}}`
 	const imported = `{"finding":{"osv":"GO-1","trace":[{"module":"example.com/m","version":"v1.0.0","package":"example.com/m"}]}}`
-	t.Run("of what is called is told once, by the shortest way", func(t *testing.T) {
+	t.Run("what is called is reported once, by the shortest way", func(t *testing.T) {
 		found, err := parse(strings.NewReader(config + longer + called + "\n" + osv + imported))
 		want := "GO-1 in example.com/m@v1.0.0, fixed in v1.2.0: It is bad\n\tours/cmd.main calls example.com/m.(*T).F"
 		if err != nil || len(found) != 1 || found[0].String() != want {

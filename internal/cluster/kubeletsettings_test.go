@@ -49,11 +49,11 @@ func TestWindowsNodesFollowTheWorkersKubeletSettings(t *testing.T) {
 
 func TestKubeletSettingsOfAnotherTypeChangeNoNode(t *testing.T) {
 	for name, lines := range map[string]string{
-		"a number that is none":   "maxPods: many\n",
-		"a duration that is none": "imageMinimumGCAge: soon\n",
-		"gates that are none":     "featureGates: [A]\n",
-		"a gate that is no flag":  "featureGates: {A: maybe}\n",
-		"a number that is huge":   "maxPods: 99999999999999\n",
+		"an invalid number":      "maxPods: many\n",
+		"an invalid duration":    "imageMinimumGCAge: soon\n",
+		"invalid gates":          "featureGates: [A]\n",
+		"a gate that is no flag": "featureGates: {A: maybe}\n",
+		"a number that is huge":  "maxPods: 99999999999999\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -68,10 +68,10 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 		"but no address with a password, which is not repeated": {
 			[]client.Object{digestMirrors("a", digests("quay.io", "user:canary@m.example.com"))}, nil, []string{`mirrors[0]|"…@m.example.com"`},
 		},
-		"but none for a wildcard, which is told": {
+		"but none for a wildcard, which is reported": {
 			[]client.Object{digestMirrors("a", digests("*.example.com", "m.example.com"))}, nil, []string{"spec.imageDigestMirrors[0].source|*.example.com"},
 		},
-		"but none of what is no registry, which is told": {
+		"but none of what is no registry, which is reported": {
 			[]client.Object{tagMirrors("a", tags(`a\..\b`, "m.example.com"), tags("con.example.com", "m.example.com"), tags("quay.io", "https://m.example.com", "*.example.com", "m:0", "m/", "m/../x", "ok.example.com"))},
 			[]string{"quay.io <- ok.example.com/ tags"},
 			[]string{"ImageTagMirrorSet a|spec.imageTagMirrors[0].source", "spec.imageTagMirrors[1].source", "spec.imageTagMirrors[2].mirrors[0]", "mirrors[1]", "mirrors[2]", "mirrors[3]", "mirrors[4]"},
@@ -99,11 +99,11 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 		"nor by way of a mirror that is the source": {
 			[]configv1.ImageDigestMirrors{never(digests("quay.io", "quay.io", "m.example.com"))}, []string{"quay.io <- m.example.com/ never"}, nil,
 		},
-		"when all entries are for parts, which is told because it is for all images then": {
+		"when all entries are for parts, which is reported because it is for all images then": {
 			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")), never(digests("quay.io/b", "m.example.com/b"))},
 			[]string{"quay.io <- m.example.com/ never"}, []string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never ask quay.io for any image"},
 		},
-		"but when one entry allows it, which is told": {
+		"but when one entry allows it, which is reported": {
 			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")), digests("quay.io/b", "m.example.com/b"), never(digests("gcr.io", "m.example.com"))},
 			[]string{"gcr.io <- m.example.com/ never", "quay.io <- m.example.com/"}, []string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|quay.io/a"},
 		},

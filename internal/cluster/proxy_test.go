@@ -50,7 +50,7 @@ func TestAProxyThatIsWrongChangesNoNode(t *testing.T) {
 		"a URL that cannot be read":    {configv1.ProxyStatus{HTTPProxy: "http://user:canary@%zz"}, "status.httpProxy"},
 		"another scheme":               {configv1.ProxyStatus{HTTPSProxy: "socks5://canary:1080"}, "status.httpsProxy"},
 		"no host":                      {configv1.ProxyStatus{HTTPSProxy: "http://user:canary@"}, "status.httpsProxy"},
-		"a port that is none":          {configv1.ProxyStatus{HTTPProxy: "http://canary:99999"}, "status.httpProxy"},
+		"an invalid port":              {configv1.ProxyStatus{HTTPProxy: "http://canary:99999"}, "status.httpProxy"},
 		"an empty port":                {configv1.ProxyStatus{HTTPProxy: "http://canary:"}, "status.httpProxy"},
 		"a path":                       {configv1.ProxyStatus{HTTPProxy: "http://proxy:80/canary"}, "status.httpProxy"},
 		"a query":                      {configv1.ProxyStatus{HTTPProxy: "http://proxy:80?canary"}, "status.httpProxy"},

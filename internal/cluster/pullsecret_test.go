@@ -50,7 +50,7 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 // L-02
 func TestCredentialsThatCannotBeUsedAreToldAndHoldUpNothing(t *testing.T) {
 	for name, test := range map[string]struct{ entry, want string }{
-		"base64 that is none":          {`"quay.io":{"auth":"canary!"}`, `auths["quay.io"]|not base64`},
+		"invalid base64":               {`"quay.io":{"auth":"canary!"}`, `auths["quay.io"]|not base64`},
 		"base64 without a colon":       {`"quay.io":{"auth":"` + basic("canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
 		"base64 without a user":        {`"quay.io":{"auth":"` + basic(":canary") + `"}`, `auths["quay.io"]|base64 of <user>`},
 		"a user without a password":    {`"quay.io":{"username":"canary"}`, `auths["quay.io"]|without a password`},
@@ -118,7 +118,7 @@ func TestAMirrorGetsTheCredentialsOfTheLongestEntryThatItIsIn(t *testing.T) {
 func TestCredentialsForAPartOfARegistryWithMirrorsAreNotUsed(t *testing.T) {
 	secret := pullSecretWith(`{"auths":{"quay.io":{"auth":"` + basic("u:p") + `"},"quay.io/a":{"auth":"` + basic("u:canary") + `"},"gcr.io/a":{"auth":"` + basic("u:p") + `"},` +
 		`"https://index.docker.io/v1/":{"auth":"` + basic("u:p") + `"}}}`)
-	t.Run("which is told", func(t *testing.T) {
+	t.Run("which is reported", func(t *testing.T) {
 		_, told := withObjects(t, secret, digestMirrors("a", digests("quay.io/b", "m.example.com/b"), digests("docker.io", "m.example.com/hub"))).follow(t)
 		expectNotices(t, told, `Secret openshift-config/pull-secret|auths["quay.io/a"]|mirrors`)
 		if strings.Contains(told[0].String(), "canary") {

@@ -63,8 +63,8 @@ func TestExportersServeWithTheCertificateOfTheServiceCA(t *testing.T) {
 		"no key":                       servingSecret(certificate, ""),
 		"no certificate":               servingSecret("", key),
 		"the key of another":           servingSecret(certificate, otherKey),
-		"a certificate that is none":   servingSecret("canary", key),
-		"a key that is none":           servingSecret(certificate, "canary"),
+		"an invalid certificate":       servingSecret("canary", key),
+		"an invalid key":               servingSecret(certificate, "canary"),
 		"the key as a certificate too": servingSecret(key, key),
 	} {
 		t.Run(name+" makes no exporter serve plain HTTP", func(t *testing.T) {

@@ -82,7 +82,7 @@ func tags(source string, mirrors ...configv1.ImageMirror) configv1.ImageTagMirro
 	return configv1.ImageTagMirrors{Source: source, Mirrors: mirrors}
 }
 
-// described is what nodes are told of a registry, in one line.
+// described returns what nodes know of a registry, in one line.
 func described(registry nodespec.Registry) string {
 	var b strings.Builder
 	b.WriteString(registry.Host)

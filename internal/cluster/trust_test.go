@@ -104,15 +104,15 @@ func TestRegistriesAreVerifiedWithTheirAuthorities(t *testing.T) {
 		notice     string
 		registries []string
 	}{
-		"a port that is none":            {"registry.example.com..x", a, "spec.imageRegistryBundleUserData[0].file", nil},
+		"an invalid port":                {"registry.example.com..x", a, "spec.imageRegistryBundleUserData[0].file", nil},
 		"a path":                         {`..\..\system32`, a, "spec.imageRegistryBundleUserData[0].file", nil},
 		"a name that Windows keeps":      {"con.example.com", a, "spec.imageRegistryBundleUserData[0].file", nil},
 		"an empty name":                  {"", a, "spec.imageRegistryBundleUserData[0].file", nil},
-		"an authority that is none":      {"registry.example.com", "canary", "spec.imageRegistryBundleUserData[0].data", nil},
+		"an invalid authority":           {"registry.example.com", "canary", "spec.imageRegistryBundleUserData[0].data", nil},
 		"an authority that is strange":   {"registry.example.com", a + strange, "spec.imageRegistryBundleUserData[0].data", []string{"registry.example.com CA"}},
 		"an authority that is cut short": {"registry.example.com", a[:len(a)/2], "spec.imageRegistryBundleUserData[0].data", nil},
 	} {
-		t.Run(name+" is told and holds up nothing", func(t *testing.T) {
+		t.Run(name+" is reported and delays nothing", func(t *testing.T) {
 			f := newFixture(t)
 			f.clientCA = registryCA(machineconfigv1.ImageRegistryBundle{File: test.file, Data: []byte(test.data)})
 			facts, told := f.follow(t)

@@ -101,7 +101,7 @@ func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
 				}
 			}
 			if got := strings.Join(cloud, " "); got != c.want {
-				t.Errorf("the kubelet is told %q of the cloud, want %q", got, c.want)
+				t.Errorf("the kubelet's cloud provider is %q, want %q", got, c.want)
 			}
 			if proxy := words[nodespec.ServiceCSIProxy]; !slices.Contains(proxy, "-windows-service") || !strings.HasSuffix(proxy[0], `\csi-proxy.exe`) {
 				t.Errorf("csi-proxy runs as %q", proxy)

@@ -238,7 +238,7 @@ func TestName(t *testing.T) {
 		"a long name on AWS":                     {func(o *Options) { o.Platform = "AWS"; o.Name = "windows-for-builds" }, "windows-for-builds"},
 		"ten characters on Azure are too many":   {func(o *Options) { o.Platform = "Azure"; o.Name = "winworker2" }, ""},
 		"ten characters on vSphere are too many": {func(o *Options) { o.Platform = "VSphere"; o.Name = "winworker2" }, ""},
-		"a name that is none":                    {func(o *Options) { o.Platform = "AWS"; o.Name = "Win_worker" }, ""},
+		"an invalid name":                        {func(o *Options) { o.Platform = "AWS"; o.Name = "Win_worker" }, ""},
 		"more than a node's name may have":       {func(o *Options) { o.Platform = "AWS"; o.Name = strings.Repeat("w", 58) }, ""},
 		"AWS without worker and zone":            {func(o *Options) { o.Platform = "AWS" }, ""},
 		"a platform without MachineSets":         {func(o *Options) { o.Platform = "None" }, ""},

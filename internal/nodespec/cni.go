@@ -47,7 +47,7 @@ const (
 
 // encapOverhead is by how much a pod's packets must be smaller than those of the host's adapter, or zero to leave it to Windows. Windows
 // takes the 50 bytes of VXLAN off the adapter's size, which is no larger than what the cluster's network does on any platform. It cannot
-// be told a size, only what to take off; hybrid-overlay-node has no setting for it. So it is told where somebody gave the cluster smaller
+// be told a size, only what to take off; hybrid-overlay-node has no setting for it. So it is reported where somebody gave the cluster smaller
 // packets than any platform needs: then the way between nodes is narrower than their adapters.
 func encapOverhead(mtu int32) int32 {
 	if mtu <= 0 || mtu >= smallestUsualMTU {

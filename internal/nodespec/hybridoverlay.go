@@ -51,7 +51,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 const neverRotate = 1 << 20
 
 // lumberjackArguments are the flags of OVN-Kubernetes, which rotates its log itself by gopkg.in/natefinch/lumberjack: the size is in MiB, the
-// age in days, and zero keeps rotated files for ever. Their number is not limited, as for the other services.
+// age in days, and zero keeps rotated files forever. Their number is not limited, as for the other services.
 func (s LogSettings) lumberjackArguments() []string {
 	size := int64(neverRotate)
 	if bytes := s.bytes(); bytes > 0 {

@@ -16,7 +16,7 @@ func NeedCertificateOf(identity string) Need {
 	return Need(needCertificatePrefix + identity)
 }
 
-// CertificateOf tells which identity's certificate is needed; ok is false for a need that is none of a certificate.
+// CertificateOf returns the identity whose certificate is needed; ok is false for a need of anything else.
 func CertificateOf(need Need) (identity string, ok bool) {
 	if need == NeedCertificate {
 		return "", true

@@ -116,7 +116,7 @@ type Log struct {
 	Path string `json:"path"`
 	// MaxBytes is the size above which the file is rotated; zero for no limit.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
-	// MaxAge is how long rotated files are kept; zero for ever.
+	// MaxAge is how long rotated files are kept; zero means forever.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 }
 

@@ -65,7 +65,7 @@ func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 		fields = append(fields, reflect.TypeFor[Instance]().Field(i).Name)
 	}
 	if want := []string{"Name", "NodeName", "HostName", "NodeIP", "Registration", "BYOH"}; !slices.Equal(fields, want) {
-		t.Errorf("a host is told apart by %v: a golden file for each version of Windows is due if one of them is its version", fields)
+		t.Errorf("the spec depends on %v of a host: a golden file for each version of Windows is due if one of them is its version", fields)
 	}
 	for _, service := range mustMake(t, platformInputs("VSphere")).Services {
 		// The kubelet itself labels its Node with the operating system, the architecture and the build of Windows.

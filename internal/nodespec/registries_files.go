@@ -23,7 +23,7 @@ const (
 	hostsFile     = "hosts.toml"
 )
 
-// What containerd is told to ask where it must ask nobody. The names are in the error of the pull, so they say why it failed. Nobody can
+// The hosts that containerd asks where it must ask nobody. The names are in the error of the pull, so they say why it failed. Nobody can
 // ever have a name that ends in .invalid (RFC 6761).
 const (
 	blockedServer    = "https://blocked-by-image-config.invalid"
@@ -140,7 +140,7 @@ func credentialHost(name string) string {
 	return host
 }
 
-// hostsTOML writes what containerd is told of a host. Its loader is core/remotes/docker/config of containerd: it asks the hosts in the
+// hostsTOML writes containerd's configuration of a host. Its loader is core/remotes/docker/config of containerd: it asks the hosts in the
 // order of the file and then the server. A file that it cannot read it takes for none, which would open what is blocked; so nothing
 // stands in it twice, and whatever comes from the cluster is checked or quoted.
 type hostsTOML struct {
@@ -235,7 +235,7 @@ func (h *hostsTOML) authorization(table string, credential Secret) {
 	h.line("Authorization = " + tomlString("Basic "+string(credential)))
 }
 
-// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so one that is none is left out.
+// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so an invalid one is left out.
 func (h *hostsTOML) endpoint(endpoint Endpoint) {
 	if endpoint.Insecure {
 		h.line("skip_verify = true")

@@ -14,7 +14,7 @@ import (
 // containerd has mirrors for whole hosts. It asks https://<mirrorHost>/v2/<path>/<repository as in the image's name>, so a mirror can
 // be expressed when its path ends in the source's path; path is what stands before that. It is then asked for every image of
 // sourceHost. ok is false for a mirror whose path ends otherwise, for a wildcard (*.example.com: containerd has no folder for many
-// hosts but the one for all) and for names that are none (see IsRegistryHost).
+// hosts but the one for all) and for invalid names (see IsRegistryHost).
 func ExpressMirror(source, mirror string) (sourceHost, mirrorHost, path string, ok bool) {
 	sourceHost, sourcePath, sourceOK := splitName(source)
 	mirrorHost, mirrorPath, mirrorOK := splitName(mirror)
@@ -97,7 +97,7 @@ func isRepositoryPath(text string) bool {
 	return text == "" || len(text) <= 255 && repositoryPath.MatchString(text) && path.Clean(text) == text
 }
 
-// registryFolder is the name of the folder in which containerd looks for what it is told of a host: a colon is no part of a file's name
+// registryFolder is the name of the folder in which containerd looks for the configuration of a host: a colon is no part of a file's name
 // on Windows. Source: containerd, core/remotes/docker/config: hostDirectory, and hostPaths in config_windows.go.
 func registryFolder(host string) string {
 	if name, port, ok := strings.Cut(host, ":"); ok {

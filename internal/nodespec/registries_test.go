@@ -120,7 +120,7 @@ func TestRegistries(t *testing.T) {
 			t.Errorf("%+v", table)
 		}
 	})
-	t.Run("an authority lies beside the file that names it, and one that is none is left out", func(t *testing.T) {
+	t.Run("an authority lies beside the file that names it, and an invalid one is left out", func(t *testing.T) {
 		in := withRegistries(Registry{Host: "a.example.com", Endpoint: Endpoint{CA: testCertificate},
 			Mirrors: []Mirror{{Host: "m.example.com", Endpoint: Endpoint{CA: testCertificate}}, {Host: "n.example.com", Endpoint: Endpoint{CA: "none"}}}})
 		table, _ := hostsOf(t, in, "a.example.com")

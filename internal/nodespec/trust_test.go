@@ -36,7 +36,7 @@ func TestTrustedCertificates(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no PEM":                        {"CA", "not PEM"},
 		"a private key":                 {"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "not a certificate"},
-		"a certificate that is none":    {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "x509"},
+		"an invalid certificate":        {"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "x509"},
 		"a second one that is cut off":  {testCertificate + testCertificate[:200], "incomplete"},
 		"a second one without its text": {testCertificate + "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "x509"},
 	} {
@@ -60,7 +60,7 @@ func FuzzTrustedCertificates(f *testing.F) {
 			return
 		}
 		if len(trusted) == 0 {
-			t.Error("nothing is trusted, and nobody is told")
+			t.Error("nothing is trusted, and no event says so")
 		}
 		for _, certificate := range trusted {
 			if _, err := x509.ParseCertificate(certificate.DER); err != nil || len(certificate.Fingerprint) != 64 || strings.ContainsAny(certificate.Subject, "\r\n\x00") {

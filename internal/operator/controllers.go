@@ -113,7 +113,7 @@ func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate d
 	return replacements.SetupWithManager(mgr, kept)
 }
 
-// openPayload opens what is brought to hosts. What is missing in it is told; it is for the hosts to do without, or to wait.
+// openPayload opens what is brought to hosts. What is missing in it is logged; the hosts do without, or wait.
 func (c Config) openPayload() (*payload.Payload, *payload.Packer, error) {
 	files, err := payload.Load(c.PayloadDirectory)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Config is everything that the operator is told from outside.
+// Config is everything that the operator gets from outside.
 type Config struct {
 	RESTConfig *rest.Config
 	// Namespace is the operator's own: Secret, ConfigMap and WindowsInstances are there and nowhere else.
@@ -35,7 +35,7 @@ type Config struct {
 	// MetricsCertificateDirectory holds tls.crt and tls.key, now or later; until then metrics are served with a self-signed certificate.
 	MetricsCertificateDirectory string
 	LeaderElection              bool
-	// OperatorCondition names the object by which OLM is told how the operator is; empty where OLM did not install it.
+	// OperatorCondition names the object in which the operator reports its state to OLM; empty where OLM did not install it.
 	OperatorCondition string
 	Debug             bool
 	Log               nodespec.LogSettings

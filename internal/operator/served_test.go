@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// answers are what the API server says when it is asked, one after the other; the last one is said for ever.
+// answers are what the API server says when it is asked, one after the other; the last one is repeated forever.
 type answers []func() (bool, error)
 
 func no() (bool, error)      { return false, nil }

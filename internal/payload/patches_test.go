@@ -181,7 +181,7 @@ func TestValidatePatches(t *testing.T) {
 		change func(*Patch)
 		want   string
 	}{
-		"a digest that is none":        {func(p *Patch) { p.From = "beef" }, "not a digest"},
+		"an invalid digest":            {func(p *Patch) { p.From = "beef" }, "not a digest"},
 		"a file that is not there":     {func(p *Patch) { p.To = strings.Repeat("0", 64) }, "does not make a file of the payload"},
 		"a patch to the same file":     {func(p *Patch) { p.From = p.To }, "changes nothing"},
 		"a patch without content":      {func(p *Patch) { p.Size = 10 }, "size 10"},

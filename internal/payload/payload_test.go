@@ -169,7 +169,7 @@ func TestLoadRefuses(t *testing.T) {
 			break_: func(dir string) error { return os.Truncate(store(dir, kubelet, ""), 7) },
 			want:   "it has 7 bytes, the manifest says 300000",
 		},
-		"a compressed file that is none": {
+		"an invalid compressed file": {
 			compress: true,
 			break_:   func(dir string) error { return os.WriteFile(store(dir, kubelet, ".zst"), kubelet, 0o600) },
 			want:     "it is not a zstd file",

@@ -34,7 +34,7 @@ func judgeCertificate(facts Facts, identity nodespec.Identity) certificateState 
 	return judgeRequest(facts, identity, reason)
 }
 
-// judgeRequest is how it stands with a certificate that is to be had for the reason.
+// judgeRequest returns the state of a certificate that is needed for the reason.
 func judgeRequest(facts Facts, identity nodespec.Identity, reason string) certificateState {
 	s := certificateState{reason: reason}
 	request := parseRequest(facts.IdentityOf(identity.Name).Request)

@@ -26,7 +26,7 @@ const (
 // Authorize makes a host accept a public key for the user, who is logged in with another one: the key is added to
 // C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the user in. The file is
 // written in place, so that it keeps its access list, without which sshd refuses it. Keys that are there already stay, and nothing is written
-// if the key is among them. The file is read again before success is told.
+// if the key is among them. The file is read again before success is reported.
 func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")

@@ -174,7 +174,7 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 		if soft != nil {
 			soft()
 		}
-		// The work is told to end and gets a moment for it, whatever ctx says.
+		// The work gets a request to end and a moment for it, whatever ctx says.
 		end := newWatch(c.clock, "the canceled work to end", c.limits.End)
 		if end.until(context.WithoutCancel(ctx), done) == nil {
 			return err

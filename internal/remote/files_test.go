@@ -124,7 +124,7 @@ func TestEnsureAgent(t *testing.T) {
 			t.Errorf("%v, %v", sent, s.disk.names("C:/ProgramData/ssh/wicd/000000000000"))
 		}
 	})
-	t.Run("a digest that is none is refused", func(t *testing.T) {
+	t.Run("an invalid digest is refused", func(t *testing.T) {
 		_, c := hostWith(t, nil)
 		if _, _, err := c.EnsureAgent(t.Context(), remote.Agent{SHA256: `..\..\x`}, nil); err == nil {
 			t.Error("it was accepted")
@@ -380,7 +380,7 @@ func TestRemove(t *testing.T) {
 			t.Error("something was deleted")
 		}
 	})
-	t.Run("a lost connection is told as such", func(t *testing.T) {
+	t.Run("a lost connection is reported as such", func(t *testing.T) {
 		s, c := hostWith(t, nil)
 		fill(s)
 		s.cut()

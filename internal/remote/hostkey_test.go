@@ -78,7 +78,7 @@ func TestAnAnnouncedHostKey(t *testing.T) {
 			t.Error("the operator has tried to log in")
 		}
 	})
-	t.Run("is told in bounded words, however many there are", func(t *testing.T) {
+	t.Run("is reported in bounded words, however many there are", func(t *testing.T) {
 		err := connect(t, func(target *remote.Target) {
 			target.Expected = strings.Split(strings.Repeat(other+" ", 1000)+other, " ")
 		})

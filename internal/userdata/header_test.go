@@ -32,7 +32,7 @@ func TestParseHeader(t *testing.T) {
 		"an empty user":                        replaced("capi", ""),
 		"a user that ends the string":          replaced("capi", "a'; exit; '"),
 		"a user of a domain":                   replaced("capi", `CORP\jane`),
-		"a key that is none":                   replaced("AAAAC3", "BBBB"),
+		"an invalid key":                       replaced("AAAAC3", "BBBB"),
 		"a key with a comment":                 replaced(publicLine, publicLine+" me@there"),
 		"a key with options":                   replaced(publicLine, `command="cmd" `+publicLine),
 		"no key":                               replaced(publicLine, ""),

@@ -65,7 +65,7 @@ func TestBudgets(t *testing.T) {
 		"an operator that looks less often":          {func(r *Result) { r.Arrival.Returned += 200 * time.Millisecond }, "of that, the operator's own time", Over},
 		"a host that is slow because it is far away": {func(r *Result) { r.Joins[1].Seconds = 12.9 + 0.1 }, "time beyond that without it", Slow},
 	} {
-		t.Run(name+" is told of, and nothing else", func(t *testing.T) {
+		t.Run(name+" is reported, and nothing else", func(t *testing.T) {
 			r := good()
 			c.spoil(&r)
 			others := slices.DeleteFunc(Evaluate(r), func(l Line) bool { return l.Verdict == Kept })

@@ -173,7 +173,7 @@ func TestBench(t *testing.T) {
 	if err := json.Unmarshal(data, &result); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("the status tells whether a budget is passed, and the last line is the summary", func(t *testing.T) {
+	t.Run("the status says whether a budget is passed, and the last line is the summary", func(t *testing.T) {
 		last := ""
 		for line := range strings.Lines(output.String()) {
 			last = strings.TrimSuffix(line, "\n")

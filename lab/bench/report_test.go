@@ -15,7 +15,7 @@ func reported() Result {
 }
 
 func TestReport(t *testing.T) {
-	t.Run("machine, verdicts and ratio are told", func(t *testing.T) {
+	t.Run("machine, verdicts and ratio are reported", func(t *testing.T) {
 		text := Markdown(reported())
 		for _, want := range []string{
 			"Example CPU 3000, 2 cores, linux/amd64, go1.26.", "Load when the run began: 0.50.",

@@ -124,7 +124,7 @@ func TestUnhealthy(t *testing.T) {
 		"a failed Machine is unhealthy":                                {0, machinev1.MachineStatus{Phase: ptr.To(machinev1.PhaseFailed)}, nil, nil, "Failed", 0},
 		"a new Machine has 10 minutes to get a Node":                   {time.Minute, machinev1.MachineStatus{}, nil, nil, "", 9*time.Minute + time.Second},
 		"an old Machine without a Node is unhealthy":                   {time.Hour, machinev1.MachineStatus{}, nil, nil, "no Node", 0},
-		"without a start-up timeout a Machine may wait for ever":       {time.Hour, machinev1.MachineStatus{}, nil, &metav1.Duration{}, "", 0},
+		"without a start-up timeout a Machine may wait forever":        {time.Hour, machinev1.MachineStatus{}, nil, &metav1.Duration{}, "", 0},
 		"a Machine whose Node was deleted is unhealthy at once":        {0, linked, nil, nil, "is gone", 0},
 		"a Node that is not ready has its time":                        {0, linked, node(corev1.ConditionFalse, time.Minute), nil, "", 7*time.Minute + time.Second},
 		"a Node that is not ready for too long makes it unhealthy":     {0, linked, node(corev1.ConditionFalse, time.Hour), nil, "Ready is False", 0},

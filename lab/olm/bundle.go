@@ -144,7 +144,7 @@ func (l *objectList) add(object client.Object, apiVersion, kind string) {
 	l.objects, l.errs = append(l.objects, u), append(l.errs, err)
 }
 
-// deployment is told by OLM what to watch, and by which OperatorCondition it reports.
+// deployment gets from OLM what to watch, and by which OperatorCondition it reports.
 func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, condition string) {
 	template := d.Spec.Template.DeepCopy()
 	metav1.SetMetaDataAnnotation(&template.ObjectMeta, "olm.targetNamespaces", namespace)

@@ -85,7 +85,7 @@ func TestSigner(t *testing.T) {
 		return f.request("system:node:a", certificatesv1.KubeAPIServerClientKubeletSignerName, subject, ip, certificatesv1.UsageClientAuth)
 	}
 	pending, withAddress, serving, renewal := client(kubelet, ""), "", f.serving("a", "10.0.0.8"), client(kubelet, "")
-	t.Run("what is approved is signed for the time that it is told, and the kubelet's usage", func(t *testing.T) {
+	t.Run("what is approved is signed for the time that it was given, and the kubelet's usage", func(t *testing.T) {
 		for name, usage := range map[string]x509.ExtKeyUsage{serving: x509.ExtKeyUsageServerAuth, renewal: x509.ExtKeyUsageClientAuth} {
 			f.approve(name)
 			block, _ := pem.Decode(f.issued(name))

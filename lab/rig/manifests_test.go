@@ -103,7 +103,7 @@ func TestDeployment(t *testing.T) {
 			t.Errorf("the taint of control-plane nodes is not tolerated: %v", pod.Tolerations)
 		}
 	})
-	t.Run("it is told its own namespace", func(t *testing.T) {
+	t.Run("it is given its own namespace", func(t *testing.T) {
 		i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "WATCH_NAMESPACE" })
 		if i < 0 || container.Env[i].ValueFrom.FieldRef.FieldPath != "metadata.namespace" {
 			t.Errorf("the environment is %v", container.Env)

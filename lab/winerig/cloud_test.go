@@ -63,7 +63,7 @@ func TestCloudWithAHostThatCannotBeMade(t *testing.T) {
 	if err := c.Create(ctx, windowsVM("a")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is told why", func() bool {
+	eventually(t, "it learns why", func() bool {
 		status, found, err := c.Describe(ctx, "a")
 		return found && status.State == machineapi.Pending && err != nil && strings.Contains(err.Error(), "no base to clone")
 	})

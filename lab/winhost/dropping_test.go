@@ -45,7 +45,7 @@ func TestAPortThatIsClosedAnswersNothingBehindAFirewall(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what else goes wrong is told at once", func(t *testing.T) {
+	t.Run("anything else that goes wrong is reported at once", func(t *testing.T) {
 		_, err := winhost.Dropping(clock.RealClock{}, winhost.NewNetwork().DialContext)(t.Context(), "tcp", "no-such-host:1")
 		var unknown *net.DNSError
 		if !errors.As(err, &unknown) {

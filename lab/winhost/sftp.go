@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. The free space of a volume is
-// told by OpenSSH for Windows. The library has one setting for all servers of the process.
+// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. OpenSSH for Windows reports
+// the free space of a volume. The library has one setting for all servers of the process.
 var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
 // serveFiles serves the drive by SFTP until the client has enough.

@@ -207,7 +207,7 @@ func TestAFullDiskFailsUploads(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if volume, err := client.StatVFS("/C:/k"); err != nil || volume.Bavail*volume.Frsize > 1<<20 {
-		t.Errorf("the free space is told as %+v, %v", volume, err)
+		t.Errorf("the free space is reported as %+v, %v", volume, err)
 	}
 	mend()
 	must(t, upload(client, "/C:/k/payload", randomBytes(2<<20)))

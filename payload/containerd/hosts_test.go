@@ -26,7 +26,7 @@ const digest = "sha256:222222222222222222222222222222222222222222222222222222222
 // network stands for all registries: whoever dials any of them reaches it. No registry of it has any image.
 type network struct {
 	secure, plain *httptest.Server
-	root          string // what containerd is told of registries
+	root          string // containerd's configuration of registries
 
 	mutex    sync.Mutex
 	requests []string // "host path", in their order

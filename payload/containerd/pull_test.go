@@ -91,7 +91,7 @@ func (r *publicRegistry) serve(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// pull brings an image as containerd does that is told of registries in the folder, up to where a layer is unpacked.
+// pull brings an image as containerd does with the registries of the folder, up to where a layer is unpacked.
 func (r *publicRegistry) pull(ctx context.Context, t *testing.T, folder, image string) content.Store {
 	t.Helper()
 	authorities := x509.NewCertPool()

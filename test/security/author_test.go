@@ -106,7 +106,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 	l.part("no host has run anything but the agent", func(l lab) {
 		for _, h := range []*rig.Host{good, strange} {
 			if forbidden := h.Machine().Journal().Count(winhost.KindForbidden); forbidden > 0 {
-				l.Errorf("%s has seen %d commands that are none of the agent's", h.Options.Name, forbidden)
+				l.Errorf("%s has seen %d commands other than the agent's", h.Options.Name, forbidden)
 			}
 		}
 		if got := strange.Machine().Journal().Count(fake.KindExec); got > 0 {

@@ -93,7 +93,7 @@ func TestHostsThatTalkNonsenseAreContained(t *testing.T) {
 	l.onlySignedFor("honest")
 }
 
-// isBrief checks that what is told of a host is for people, and little.
+// isBrief checks that the report about a host is short and for people.
 func (l lab) isBrief(name string) {
 	l.Helper()
 	instance := l.instance(name)

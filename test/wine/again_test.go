@@ -95,7 +95,7 @@ func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	}
 }
 
-// what keeps a host from becoming a node is told, and nothing of the host is changed.
+// what keeps a host from becoming a node is reported, and nothing of the host is changed.
 func TestAHostThatCannotBeANodeIsLeftAsItIs(t *testing.T) {
 	l := newLab(t, "WIN_FIVE")
 	h := l.hosts[0]

@@ -72,7 +72,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 		// D-4, L-22
 		{"a host that is added becomes a node once it is switched on, and the first is left alone", (*guide).addsAHost},
 		//
-		{"a host that is listed once more is told to be listed twice", (*guide).listsAHostTwice},
+		{"a host that is listed once more is reported as listed twice", (*guide).listsAHostTwice},
 		//
 		{"the log of a pod can be read", (*guide).readsALog},
 		//

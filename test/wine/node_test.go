@@ -48,10 +48,10 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 			t.Errorf("%q", refused)
 		}
 	})
-	t.Run("it tells whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
-	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
-	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
-	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
+	t.Run("it reports whether it reaches the API server", func(t *testing.T) { asksForTheAPIServer(t, h) })
+	t.Run("configuring it again changes nothing", func(t *testing.T) { plansNothing(t, h) })
+	t.Run("an operator that starts again leaves it alone", func(t *testing.T) { l.restarts(t, first, h) })
+	t.Run("drift is put back within seconds", func(t *testing.T) { drifts(t, h) })
 
 	l.list()
 	l.awaitGone(h)

@@ -76,7 +76,7 @@ func TestPoliciesAreWrittenOnceAndThenLeftAlone(t *testing.T) {
 	if after, err := b.reconcile(); err != nil || after != 0 || b.writes != written || b.events() != "" {
 		t.Errorf("with nothing to do it wrote %d objects, and looks again in %s; error %v", b.writes-written, after, err)
 	}
-	t.Run("one that was deleted is made again, and that is told", func(t *testing.T) {
+	t.Run("one that was deleted is made again, and that is reported", func(t *testing.T) {
 		b.clock.Step(settle)
 		if err := b.Client.Delete(t.Context(), Guards("wmco")[0].Binding); err != nil {
 			t.Fatal(err)

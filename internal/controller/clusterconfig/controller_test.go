@@ -277,10 +277,10 @@ func TestAPatchVersionThatIsTooLowIsToldUntilTheClusterIsUpgraded(t *testing.T) 
 	t.Cleanup(func() { setVersion("5.0.3") })
 
 	both := []string{"OpenShift 5.0.3", "OpenShift 5.0.4"}
-	r.await(t, "OLM is told which version is needed", r.tellsOLM(metav1.ConditionFalse, both...))
+	r.await(t, "OLM knows which version is needed", r.tellsOLM(metav1.ConditionFalse, both...))
 	r.await(t, "a warning at the Deployment says the same", r.tellsDeployment(corev1.EventTypeWarning, "ClusterVersionUnsupported", both...))
 	setVersion("5.0.4")
-	r.await(t, "OLM is told that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "OLM knows that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
 	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }
 
@@ -296,11 +296,11 @@ func TestTheOperatorsOwnStatus(t *testing.T) {
 	}
 	t.Cleanup(func() { setNetwork("OVNKubernetes") })
 
-	r.await(t, "OLM is told that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "OLM knows that the cluster is supported", r.tellsOLM(metav1.ConditionTrue))
 	setNetwork("OpenShiftSDN")
-	r.await(t, "OLM is told that it is not", r.tellsOLM(metav1.ConditionFalse))
+	r.await(t, "OLM knows that it is not", r.tellsOLM(metav1.ConditionFalse))
 	r.await(t, "a warning is at the Deployment", r.tellsDeployment(corev1.EventTypeWarning, "NetworkUnsupported"))
 	setNetwork("OVNKubernetes")
-	r.await(t, "OLM is told that it is again", r.tellsOLM(metav1.ConditionTrue))
+	r.await(t, "OLM knows that it is again", r.tellsOLM(metav1.ConditionTrue))
 	r.await(t, "and so is the Deployment", r.tellsDeployment(corev1.EventTypeNormal, operatorcondition.ClusterSupported))
 }

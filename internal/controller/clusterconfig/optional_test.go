@@ -81,13 +81,13 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 			}
 		}
 	}
-	await("both are told", set.Name+", spec.imageDigestMirrors[0].mirrors[0]", set.Name+", spec.imageDigestMirrors[0].mirrors[2]")
+	await("both are reported", set.Name+", spec.imageDigestMirrors[0].mirrors[0]", set.Name+", spec.imageDigestMirrors[0].mirrors[2]")
 	r.settled(t)
 	change := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"imageDigestMirrors":[{"source":"gcr.io/z","mirrors":["m.example.com/b","m.example.com/a/z"]}]}}`))
 	if err := r.admin.Patch(t.Context(), set, change); err != nil {
 		t.Fatal(err)
 	}
-	await("another one at the same place is told, too", "mirror for gcr.io/z", "quay.io/a", "quay.io/a")
+	await("another one at the same place is reported, too", "mirror for gcr.io/z", "quay.io/a", "quay.io/a")
 	if facts, err := r.Current(); err != nil || len(facts.Registries.Hosts) == 0 {
 		t.Errorf("got %+v, error %v", facts.Registries, err)
 	}

@@ -44,7 +44,7 @@ func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 }
 
 // Reporter tells which settings of the cluster Windows nodes do not follow, and whether the operator can serve the cluster: by an event on
-// the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It is told the state again and again, and repeats no
+// the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It gets the state again and again, and repeats no
 // event while the reason stays the same. Only one goroutine may use it.
 type Reporter struct {
 	live       client.Reader

@@ -126,7 +126,7 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 		}
 		expectMetric(t, v1alpha1.ReasonSucceeded, 1)
 	})
-	t.Run("one that is not is told once, and once more when it is mended", func(t *testing.T) {
+	t.Run("one that is not is reported once, and once more when it is mended", func(t *testing.T) {
 		r := newTrial(t, olm())
 		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported The cluster's network is \"OpenShiftSDN\".")
 		expectEvents(t, r.says(t, sdn, nil))
@@ -140,7 +140,7 @@ func TestTheOperatorTellsThatItCannotServeTheCluster(t *testing.T) {
 		}
 		expectEvents(t, r.says(t, sdn, nil), "Warning NetworkUnsupported")
 	})
-	t.Run("another reason is told again", func(t *testing.T) {
+	t.Run("another reason is reported again", func(t *testing.T) {
 		r := newTrial(t, olm())
 		expectEvents(t, r.says(t, nodespec.Cluster{}, fault), "Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: Infrastructure cluster")
 		expectEvents(t, r.says(t, old, nil), "Warning ClusterVersionUnsupported")

@@ -72,7 +72,7 @@ func reference(notice cluster.Notice) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: short, FieldPath: notice.Field, ResourceVersion: notice.ResourceVersion}
 }
 
-// withoutVersion is the notice as it is told: another version of the object that says the same is nothing new.
+// withoutVersion returns the notice as it is reported: another version of the object that says the same is nothing new.
 func withoutVersion(notice cluster.Notice) cluster.Notice {
 	notice.ResourceVersion = ""
 	return notice

@@ -216,7 +216,7 @@ func TestAHostKeyThatAnOlderOperatorHasNotedCounts(t *testing.T) {
 	})
 }
 
-// A Machine that no version has configured to its end is not replaced, and would wait for that for ever.
+// A Machine that no version has configured to its end is not replaced, and would wait for that forever.
 func TestAHostThatAnOlderOperatorHasNotConfiguredToItsEndIsConfigured(t *testing.T) {
 	node := olderNode()
 	delete(node.Annotations, v1alpha1.AnnotationVersion)

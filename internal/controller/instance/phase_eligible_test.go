@@ -51,7 +51,7 @@ func TestWhatCannotBecomeANodeIsToldWithoutAConnection(t *testing.T) {
 				t.Errorf("%d connections, next look in %s", x.dials, after)
 			}
 			if x.reconcile(); len(x.told()) > 0 {
-				t.Error("it is told again")
+				t.Error("it is reported again")
 			}
 		})
 	}

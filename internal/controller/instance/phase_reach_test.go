@@ -199,7 +199,7 @@ func TestAHostKeyThatOtherHostsHaveTooIsToldOnce(t *testing.T) {
 	}
 }
 
-// Both hosts are told of, also the one that was there first and has nothing else to do.
+// Both hosts are reported, also the one that was there first and has nothing else to do.
 func TestInstancesLookAgainWhenAnotherHostHasTheirKey(t *testing.T) {
 	x := newTrial(t)
 	x.asNode(listed(), x.key.Hash())

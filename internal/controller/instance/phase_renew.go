@@ -41,8 +41,8 @@ type renew struct {
 const renewalFloor = time.Minute
 
 // run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no window:
-// nothing is restarted, and what else is to be changed on the host stays as it is. A failure holds nothing else up, and is told where
-// nothing else is to be told. A node that does not work gets what it lacks on the way that brings it back.
+// nothing is restarted, and what else is to be changed on the host stays as it is. A failure delays nothing else, and is reported
+// where nothing else is to be reported. A node that does not work gets what it lacks on the way that brings it back.
 func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	due, _ := certificates.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
 	if len(due) == 0 || s.Instance.Status.SpecDigest == "" {

@@ -21,7 +21,7 @@ func TestFailedChecks(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("advisory ones are told apart, and one that was not answered has not passed", func(t *testing.T) {
+	t.Run("advisory ones are distinguished, and one that was not answered has not passed", func(t *testing.T) {
 		want := []string{"AntivirusExclusions: scans containerd.exe", "ExporterServes: the agent did not answer"}
 		if got := failedChecks(wanted, results, true); !slices.Equal(got, want) {
 			t.Errorf("got %q", got)

@@ -88,12 +88,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	key, err := parse(secret)
 	r.report(ctx, secret, key, err)
 	if err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // It is told of; another Secret is an event.
+		return ctrl.Result{}, nil //nolint:nilerr // It is reported; another Secret is an event.
 	}
 	cluster, err := r.Cluster.Current()
 	if err != nil {
 		// Without its platform nobody knows in which form the user data is read.
-		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is told elsewhere.
+		return ctrl.Result{RequeueAfter: platformPoll}, nil //nolint:nilerr // It is reported elsewhere.
 	}
 	script, err := userdata.Generate(cluster.Platform, key.Signer().PublicKey())
 	if err != nil {

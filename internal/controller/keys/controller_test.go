@@ -85,7 +85,7 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 				t.Errorf("what the Secret holds is repeated: event %q, log %q", recorded[0], r.logged.String())
 			}
 			if again := r.reconcile(t); len(again) > 0 {
-				t.Errorf("the same Secret is told of again: %q", again)
+				t.Errorf("the same Secret is reported again: %q", again)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func isUserData(o client.Object) bool {
 	return o.GetName() == userdata.SecretName && slices.Contains(userDataNamespaces, o.GetNamespace())
 }
 
-// keptUserData is the user data of one namespace as it was written or found right. It may be lost: then a restored Secret is told of as a
+// keptUserData is the user data of one namespace as it was written or found right. It may be lost: then a restored Secret is reported as a
 // new one.
 type keptUserData struct {
 	script []byte

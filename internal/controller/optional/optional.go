@@ -32,7 +32,7 @@ func NewCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache
 	return kept, nil
 }
 
-// Kind is source.Kind, but that a controller starts without it. What happens to the objects is told once they can be read.
+// Kind is source.Kind, but that a controller starts without it. Events of the objects arrive once they can be read.
 func Kind(kept cache.Cache, object client.Object, handle handler.EventHandler, predicates ...predicate.Predicate) source.Source {
 	return unawaited{source.Kind(kept, object, handle, predicates...)}
 }

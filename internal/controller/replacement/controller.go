@@ -106,7 +106,7 @@ func whenOther[T client.Object, V comparable](look func(T) V) predicate.Funcs {
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	key, err := keys.Read(ctx, r.Client, r.Namespace)
 	if errors.Is(err, keys.ErrMissing) || errors.Is(err, keys.ErrInvalid) {
-		// It is told elsewhere. No host can be brought to a key that nobody has, and no new one could be configured.
+		// It is reported elsewhere. No host can be brought to a key that nobody has, and no new one could be configured.
 		return ctrl.Result{}, nil
 	}
 	if err != nil {

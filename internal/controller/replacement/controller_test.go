@@ -307,7 +307,7 @@ func TestMachinesThatAreNotReplaced(t *testing.T) {
 			t.Errorf("%s is deleted", going[0].Name)
 		}
 	}
-	t.Run("one that nobody would make again is told of once", func(t *testing.T) {
+	t.Run("one that nobody would make again is reported once", func(t *testing.T) {
 		w := newWorld(t)
 		w.machine(nil, w.before)
 		result, recorded := w.reconcile()

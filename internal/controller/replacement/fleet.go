@@ -191,7 +191,7 @@ func (r *Reconciler) keyChange(ctx context.Context, key sshkey.Key) (turnover.Ke
 	case err != nil && !errors.Is(err, keys.ErrInvalid):
 		return change, err
 	case found:
-		// One that cannot be used is as good as none, and is told of elsewhere.
+		// One that cannot be used counts as missing, and is reported elsewhere.
 		change.Previous = previous.Hash()
 	}
 	if change.Previous != r.previous {

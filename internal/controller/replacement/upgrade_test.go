@@ -87,7 +87,7 @@ func TestMachinesOfAnotherVersion(t *testing.T) {
 			t.Errorf("deleted are %v, want %v", got, want)
 		}
 	}
-	t.Run("the one of a set with a single replica is replaced, and it is told why", func(t *testing.T) {
+	t.Run("the one of a set with a single replica is replaced, and the reason is reported", func(t *testing.T) {
 		w := newWorld(t)
 		start := metric(t, "wmco_machines_replaced_total")
 		w.outdated(w.set("one", 1, userdata.SecretName))

@@ -191,7 +191,7 @@ func TestWhatAnOlderOperatorHasLeftGoesAfterItsLastNode(t *testing.T) {
 			}
 		}
 	})
-	t.Run("each is told, with what it was", func(t *testing.T) {
+	t.Run("each is reported, with what it was", func(t *testing.T) {
 		var told []string
 		for len(f.recorder.Events) > 0 {
 			told = append(told, <-f.recorder.Events)

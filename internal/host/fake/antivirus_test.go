@@ -41,7 +41,7 @@ func TestDefender(t *testing.T) {
 			t.Error(list)
 		}
 	})
-	t.Run("refuses changes and hides its exclusions when it is told to", func(t *testing.T) {
+	t.Run("refuses changes and hides its exclusions when it is set so", func(t *testing.T) {
 		r := boot(t, nil)
 		mend := r.DefenderRefuses()
 		r.fails(r.Antivirus.AddExclusion(r.ctx, excluded), host.ErrRefused)

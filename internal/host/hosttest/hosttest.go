@@ -2,7 +2,7 @@
 // on the test hosts under Wine and on a real Windows Server. On a real machine it touches only the folder C:\wmco-contract-test,
 // services, rules, networks and variables whose names begin with "wmco-contract-", the optional feature TelnetClient and, for a
 // moment, the pending computer name, two expired certificates among the trusted roots and routes to addresses that are kept for
-// documentation; it gives all of it back. It restarts the machine only when it is told to (ArmReboot).
+// documentation; it gives all of it back. It restarts the machine only on demand (ArmReboot).
 //
 // A behavior is a sentence about one method of one interface. What an environment cannot show is declared by a Mark with its
 // reason; the suite tries it all the same and says so when it works after all. The results are a Report.

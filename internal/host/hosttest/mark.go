@@ -28,7 +28,7 @@ const (
 	Proven    Standing = "proven"    // it holds, by the environment's own code
 	StandIn   Standing = "stand-in"  // it holds, but on the lab's replacement of a part of Windows
 	FakeOnly  Standing = "fake only" // the environment lacks it
-	Differs   Standing = "differs"   // the environment has it, and behaves otherwise than Windows
+	Differs   Standing = "differs"   // the environment has it, and behaves differently from Windows
 	NotRun    Standing = "not run"
 	Failed    Standing = "failed"
 )

@@ -157,7 +157,7 @@ func TestSilence(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("a machine without a metadata service is told what may be wrong", func(t *testing.T) {
+	t.Run("on a machine without a metadata service, the error says what may be wrong", func(t *testing.T) {
 		server := httptest.NewServer(nil)
 		server.Close()
 		if _, err := metadata.New(server.URL).HostName(t.Context(), "GCP"); err == nil || !strings.Contains(err.Error(), "route to the metadata service") {

@@ -74,7 +74,7 @@ func TestAccess(t *testing.T) {
 			t.Error(descriptor(t, dir+`\key`))
 		}
 	})
-	t.Run("an access that is none is refused", func(t *testing.T) {
+	t.Run("an invalid access is refused", func(t *testing.T) {
 		dir := folder(t)
 		if (tree{}).MakeDirectory(t.Context(), dir+`\x`, "Everyone") == nil {
 			t.Error("accepted")

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// The contract suite changes the machine that it runs on, so it runs only where it is told what that is.
+// The contract suite changes the machine that it runs on, so it runs only where a flag names its environment.
 var contract struct {
 	environment, results, reboot, platform string
 }

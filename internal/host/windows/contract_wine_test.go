@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// wineMarks say what the lab's test hosts, which are Wine, do not show or show otherwise than Windows.
+// wineMarks say what the lab's test hosts, which are Wine, do not show or show differently from Windows.
 func wineMarks() []hosttest.Mark {
 	return slices.Concat(wineStandIns(), wineReboots(), wineLacks(), wineDiffers())
 }
@@ -88,7 +88,7 @@ func wineLacks() []hosttest.Mark {
 	)
 }
 
-// wineDiffers is what Wine does otherwise than Windows.
+// wineDiffers lists how Wine differs from Windows.
 func wineDiffers() []hosttest.Mark {
 	return slices.Concat(
 		marks(hosttest.Differs, "under Wine a new name is in force at once for those who ask for it",

@@ -154,7 +154,7 @@ func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
 	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET, Addr: address.As4()}
 }
 
-// rowOf is a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry begins one: for ever,
+// rowOf is a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry begins one: permanent,
 // made by an administrator. Windows adds the adapter's metric to the route's.
 func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
 	row := windows.MibIpForwardRow2{

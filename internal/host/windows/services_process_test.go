@@ -34,7 +34,7 @@ func TestTheProcessThatIsEndedIsTheServices(t *testing.T) {
 		"one that has stopped before":               {run: stopped, want: stopped},
 		"one without a process":                     {run: running(0), want: running(0)},
 		"one whose process is not given":            {run: running(first), opens: map[uint32]error{first: refused}, want: running(first), err: refused},
-		"one of which nothing is told any more":     {run: running(first), hidden: hidden, want: running(first), err: hidden, closed: []uintptr{first}},
+		"one that Windows says nothing more about":  {run: running(first), hidden: hidden, want: running(first), err: hidden, closed: []uintptr{first}},
 		"one without a process that can be told of": {run: running(first), opens: map[uint32]error{first: nil}, hidden: hidden, want: running(first), err: hidden},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -224,7 +224,7 @@ func spoiledForms(t testing.TB) map[string]spoiledForm {
 		"no list of extensions in their attribute": {byHand{attributes: []asn1.RawValue{extensionRequest(t)}}, "Form"},
 		"an extension twice":                       {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority, authority})}}, "Form"},
 		"an extension that nobody needs":           {byHand{attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{authority})}}, "Extensions"},
-		"an attribute that is none":                {byHand{attributes: []asn1.RawValue{raw(t, 1)}}, "Form"},
+		"an invalid attribute":                     {byHand{attributes: []asn1.RawValue{raw(t, 1)}}, "Form"},
 		"two values of one name":                   {byHand{rawSubject: longer}, "Form"},
 		"a signature by SHA-1":                     {byHand{sha1: true}, "Signature"},
 		"a key that is not what has signed it":     {byHand{public: ecdsaKey(t, elliptic.P256()).Public()}, "Form"},

@@ -90,11 +90,11 @@ func TestParseDisruptionPolicy(t *testing.T) {
 		"a MachineSet without name":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "MachineSet/"}}}, `spec.pools[0].name: "MachineSet/" is`},
 		"a pool twice":               {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts"}, {Name: "Hosts"}}}, `spec.pools[1].name: "Hosts" is there twice: `},
 		"a pool with a wrong limit":  {v1alpha1.WindowsDisruptionPolicySpec{Pools: []v1alpha1.DisruptionPool{{Name: "Hosts", MaxUnavailable: text("x")}}}, `spec.pools[0].maxUnavailable: "x" is no`},
-		"a label that is none":       {v1alpha1.WindowsDisruptionPolicySpec{HostPoolLabel: "a b"}, `spec.hostPoolLabel: "a b" is no key of a label: write`},
+		"an invalid label":           {v1alpha1.WindowsDisruptionPolicySpec{HostPoolLabel: "a b"}, `spec.hostPoolLabel: "a b" is no key of a label: write`},
 		"no time for a change":       {v1alpha1.WindowsDisruptionPolicySpec{FailureDeadline: lasting(0)}, `spec.failureDeadline: 0s is too short: write 1m0s or more`},
 		"no time for pods":           {v1alpha1.WindowsDisruptionPolicySpec{DrainTimeout: lasting(-1)}, `spec.drainTimeout: -1ns is too short`},
 		"less than no soak":          {v1alpha1.WindowsDisruptionPolicySpec{CanarySoak: lasting(-time.Second)}, `spec.canarySoak: -1s is too short`},
-		"a strategy that is none":    {v1alpha1.WindowsDisruptionPolicySpec{UpgradeStrategy: "Recreate"}, `spec.upgradeStrategy: "Recreate" is none: write Replace or InPlace`},
+		"an invalid strategy":        {v1alpha1.WindowsDisruptionPolicySpec{UpgradeStrategy: "Recreate"}, `spec.upgradeStrategy: "Recreate" is none: write Replace or InPlace`},
 		"a window of four fields":    {openAt("0 2 * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 2 * *" is not five fields of cron (`},
 		"a window of six fields":     {openAt("0 0 2 * * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 0 2 * * *" is not`},
 		"a window by a word":         {openAt("@daily", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "@daily" is not`},
@@ -102,7 +102,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 		"a window on a missing day":  {openAt("0 2 30 2 *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "0 2 30 2 *" names a day that never comes`},
 		"a time zone in a schedule":  {openAt("TZ=UTC 0 2 * * *", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "TZ=UTC 0 2 * * *" has another thing`},
 		"nothing but a time zone":    {openAt("TZ=UTC", time.Hour, ""), `spec.maintenanceWindows[0].schedule: "TZ=UTC" has another thing`},
-		"a time zone that is none":   {openAt("0 2 * * *", time.Hour, "Paris"), `spec.maintenanceWindows[0].timeZone: "Paris" is no time zone that the operator knows: write`},
+		"an invalid time zone":       {openAt("0 2 * * *", time.Hour, "Paris"), `spec.maintenanceWindows[0].timeZone: "Paris" is no time zone that the operator knows: write`},
 		"the operator's own zone":    {openAt("0 2 * * *", time.Hour, "Local"), `spec.maintenanceWindows[0].timeZone: "Local" is no`},
 		"a file as a time zone":      {openAt("0 2 * * *", time.Hour, "../../etc/passwd"), `spec.maintenanceWindows[0].timeZone: `},
 		"a window that never opens":  {openAt("0 2 * * *", 0, ""), `spec.maintenanceWindows[0].duration: 0s is shorter than a minute: write`},
@@ -118,7 +118,7 @@ func TestParseDisruptionPolicy(t *testing.T) {
 			}
 		})
 	}
-	t.Run("all faults are told at once, in one line", func(t *testing.T) {
+	t.Run("all faults are reported at once, in one line", func(t *testing.T) {
 		_, err := Parse(v1alpha1.WindowsDisruptionPolicySpec{MaxUnavailable: number(0), HostPoolLabel: "!"})
 		if err == nil || !strings.Contains(err.Error(), "; spec.maxUnavailable") || strings.Contains(err.Error(), "\n") {
 			t.Error(err)

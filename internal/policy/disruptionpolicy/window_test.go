@@ -91,7 +91,7 @@ func TestMaintenanceWindows(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of two windows the one that opens first is told", func(t *testing.T) {
+	t.Run("of two windows the one that opens first is named", func(t *testing.T) {
 		s := Settings{Windows: []Window{window(t, "0 2 * * MON", time.Hour, ""), window(t, "0 13 * * *", time.Hour, "")}}
 		open, next, w := s.NextWindow(noon)
 		if open || !next.Equal(noon.Add(time.Hour)) || w.Text != s.Windows[1].Text {

@@ -60,7 +60,7 @@ func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, n
 	if s.own != nil && GoesOn(s.own.Disruption, request) {
 		return Decision{Decision: policy.Decision{Allowed: true, Message: s.own.describe() + " already."}}
 	}
-	// What waits for an administrator is told before what waits for a time, and that before what waits for other nodes.
+	// A wait for an administrator is reported before a wait for a time, and that before a wait for other nodes.
 	decision := policy.Decide(s, "It is this node's turn.", []policy.Check[*scene]{
 		{Name: "Instance", Reason: v1alpha1.ReasonWaitingForTurn, Broken: sameInstance},
 		{Name: "Valid", Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Broken: unlessExempt(policyValid)},

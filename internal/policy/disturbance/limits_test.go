@@ -181,7 +181,7 @@ func TestLimitOfUnavailableNodes(t *testing.T) {
 			c.broken("h2", 0)
 			c.disturbed("h2", reboot, 0)
 		}},
-		"many are told by three of them": {change: func(c *disruptionCase) {
+		"of many, three are named": {change: func(c *disruptionCase) {
 			for _, instance := range []string{"h2", "h3", "a1", "a2", "b1"} {
 				c.disturbed(instance, reboot, 0)
 			}

@@ -278,7 +278,7 @@ func TestANodeThatNeverComesBackHoldsUpNoOther(t *testing.T) {
 		}
 		for _, n := range w.nodes {
 			if n != bad && n.Version != w.target {
-				t.Fatalf("%s waits for ever for %s: %+v", n.Instance, bad.Instance, w.view())
+				t.Fatalf("%s waits forever for %s: %+v", n.Instance, bad.Instance, w.view())
 			}
 		}
 	})

@@ -82,7 +82,7 @@ func otherCloudName(c CloudAnswer) string {
 }
 
 // Keeps reports whether a host on a platform whose machines the cloud names keeps the node name that it has been
-// granted. registered tells whether there is a Node of that name.
+// granted. registered reports whether there is a Node of that name.
 //
 // A Node stays what it is, whatever the cloud says later: under another name the host would be a second node, and nobody would drain the
 // first. It has another name if it was configured before nodes had the cloud's, or if the domain in a VPC's DHCP options was changed. And a

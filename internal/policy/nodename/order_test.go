@@ -13,7 +13,7 @@ func TestOfTwoClaimsOfOneMomentOneWaitsAndTheOtherGivesWay(t *testing.T) {
 	first := Grant(Claim{Instance: a, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
 	second := Grant(Claim{Instance: b, NodeName: "win", Others: []v1alpha1.WindowsInstance{a, b}})
 	if first.Reason != v1alpha1.ReasonWaiting || second.Reason != v1alpha1.ReasonNameConflict {
-		t.Errorf("the one is told %+v, the other %+v", first, second)
+		t.Errorf("one gets %+v, the other %+v", first, second)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestSupportCluster(t *testing.T) {
 		"the last version below the floor": {at("4.6.7"), expectation{"ClusterFloor", version, []string{"4.6.7", "4.6.8"}}},
 		"a candidate of the floor":         {at("4.6.8-rc.1"), expectation{"ClusterFloor", version, []string{"4.6.8"}}},
 		"a cluster of OpenShift 3":         {at("3.11.0"), expectation{"ClusterFloor", version, []string{"3.11.0"}}},
-		"a version that is none":           {at("latest"), expectation{"ClusterFloor", version, []string{`"latest"`}}},
+		"an invalid version":               {at("latest"), expectation{"ClusterFloor", version, []string{`"latest"`}}},
 		"no version":                       {at(""), expectation{"ClusterFloor", version, nil}},
 		// R-014
 		"the first version above the floor, which other releases serve": {at("4.6.8"), expectation{"ClusterVersion", version, []string{"4.6.8", "5.0", "1.36", "12", "Upgrade the cluster"}}},
@@ -153,19 +153,19 @@ func TestAReleaseThatNeedsALaterPatchOfTheClusterSaysWhich(t *testing.T) {
 		line    ReleaseLine
 		expectation
 	}{
-		"the patch before it":                  {"4.12.2", guide, expectation{"ClusterPatch", reason, []string{"OpenShift 4.12.2", "OpenShift 4.12.3", "release line 7", "Upgrade the cluster."}}},
-		"that very patch":                      {"4.12.3", guide, expectation{}},
-		"a patch after it":                     {"4.12.10", guide, expectation{}},
-		"an earlier minor version":             {"4.11.30", guide, expectation{version, reason, []string{"4.11.30", "4.12"}}},
-		"a later minor version":                {"4.13.5", guide, expectation{version, reason, []string{"4.13.5", "4.12"}}},
-		"the first patch, two short":           {"5.0.0", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
-		"a patch that is one short":            {"5.0.2", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}}},
-		"the patch":                            {"5.0.3", next, expectation{}},
-		"a patch of two digits":                {"5.0.10", next, expectation{}},
-		"a candidate for the patch before it":  {"5.0.2-rc.1", next, expectation{"ClusterPatch", reason, []string{"5.0.2-rc.1", "5.0.3"}}},
-		"a candidate for the patch":            {"5.0.3-rc.1", next, expectation{}},
-		"a nightly build, which is none of it": {"5.0.0-0.nightly-2026-07-01-081500", next, expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
-		"the minor version after it, as 5.1.0": {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
+		"the patch before it":                     {"4.12.2", guide, expectation{"ClusterPatch", reason, []string{"OpenShift 4.12.2", "OpenShift 4.12.3", "release line 7", "Upgrade the cluster."}}},
+		"that very patch":                         {"4.12.3", guide, expectation{}},
+		"a patch after it":                        {"4.12.10", guide, expectation{}},
+		"an earlier minor version":                {"4.11.30", guide, expectation{version, reason, []string{"4.11.30", "4.12"}}},
+		"a later minor version":                   {"4.13.5", guide, expectation{version, reason, []string{"4.13.5", "4.12"}}},
+		"the first patch, two short":              {"5.0.0", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.0", "OpenShift 5.0.3"}}},
+		"a patch that is one short":               {"5.0.2", next, expectation{"ClusterPatch", reason, []string{"OpenShift 5.0.2", "OpenShift 5.0.3"}}},
+		"the patch":                               {"5.0.3", next, expectation{}},
+		"a patch of two digits":                   {"5.0.10", next, expectation{}},
+		"a candidate for the patch before it":     {"5.0.2-rc.1", next, expectation{"ClusterPatch", reason, []string{"5.0.2-rc.1", "5.0.3"}}},
+		"a candidate for the patch":               {"5.0.3-rc.1", next, expectation{}},
+		"a nightly build, which is no part of it": {"5.0.0-0.nightly-2026-07-01-081500", next, expectation{"ClusterPatch", reason, []string{"5.0.0-0.nightly", "5.0.3"}}},
+		"the minor version after it, as 5.1.0":    {"5.1.0", next, expectation{version, reason, []string{"5.1.0", "5.0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := supported("AWS")

@@ -63,7 +63,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	must(t, err)
 	defer connection.Close()
 
-	t.Run("the kubelet that asks it is told the version that it was built from, by which the node then names it", func(t *testing.T) {
+	t.Run("it gives the kubelet the version that it was built from, by which the node then names it", func(t *testing.T) {
 		is, err := runtimeapi.NewRuntimeServiceClient(connection).Version(ctx, &runtimeapi.VersionRequest{})
 		must(t, err)
 		// The kubelet joins these two for the Node's nodeInfo.containerRuntimeVersion.

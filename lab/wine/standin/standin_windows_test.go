@@ -208,7 +208,7 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("got error %v", err)
 		}
 	})
-	t.Run("a subnet that is none is refused", func(t *testing.T) {
+	t.Run("an invalid subnet is refused", func(t *testing.T) {
 		if _, err := overlay("bad", "10.9.0/24", "10.9.0.1").Create(); err == nil {
 			t.Error("it was made")
 		}
@@ -405,7 +405,7 @@ func TestFirewall(t *testing.T) {
 			t.Fatalf("set %s: %v", p.name, err)
 		}
 	}
-	t.Run("a port that is none is refused", func(t *testing.T) {
+	t.Run("an invalid port is refused", func(t *testing.T) {
 		if err := put("LocalPorts", "70000"); err == nil {
 			t.Error("it was taken")
 		}

@@ -46,7 +46,7 @@ func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obst
 // restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
 const restartLimit = 2 * time.Minute
 
-// AwaitRestart waits while a host that was to restart still answers from before: what it is told then would be lost. It ends the wait
+// AwaitRestart waits while a host that was to restart still answers from before: a request at that time would be lost. It ends the wait
 // when the host is back, or has not restarted after all.
 func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt

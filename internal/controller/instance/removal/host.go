@@ -65,7 +65,7 @@ func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return nil
 	}
 	if o := r.Link.Reach(ctx, s); o != nil {
-		// A host that is away may be so for ever, and others are not to wait for it.
+		// A host that is away may be so forever, and others must not wait for it.
 		if held := r.Turn.Leave(ctx, s); held != nil {
 			return held
 		}

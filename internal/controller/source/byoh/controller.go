@@ -113,7 +113,7 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, cha
 	return nil
 }
 
-// mostReported is how many faulty entries are told by an event each. All are told by their instances.
+// mostReported is how many faulty entries get an event each. The instances report all of them.
 const mostReported = 50
 
 // report tells about faulty entries once for each version of the ConfigMap.

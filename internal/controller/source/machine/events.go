@@ -51,7 +51,7 @@ func takenUp(machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance
 	return machineEvent{instance, machine, corev1.EventTypeNormal, "MachineTakenUp", "TakeUp", "The operator makes the host of the Machine a node again."}
 }
 
-// removalRequested is about a Machine that is gone, so that it is told on what is left: the instance.
+// removalRequested is about a Machine that is gone, so it is reported on what is left: the instance.
 func removalRequested(instance *v1alpha1.WindowsInstance) machineEvent {
 	reference := instance.Spec.Source.Machine
 	machine := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: reference.Namespace, Name: reference.Name, UID: reference.UID}}

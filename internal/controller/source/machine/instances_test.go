@@ -333,7 +333,7 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 		Spec: v1alpha1.WindowsInstanceSpec{Address: "10.0.0.1", Username: "core", DesiredState: v1alpha1.DesiredStateNode,
 			Source: v1alpha1.Source{ConfigMapKey: "10.0.0.1"}},
 	}
-	t.Run("a Machine of the same name is told that the name is taken", func(t *testing.T) {
+	t.Run("a Machine of the same name gets an event that the name is taken", func(t *testing.T) {
 		result, taken := changes(settings{namespace: namespace, platform: "AWS"}, list(windows("a"), windows("b")), []v1alpha1.WindowsInstance{host})
 		if len(result) != 1 || result[0].After.Name != "b" {
 			t.Errorf("changes are %+v: the other Machine goes on", result)
@@ -342,7 +342,7 @@ func TestHostsOfTheConfigMapAreNotTouched(t *testing.T) {
 			t.Errorf("names taken of %v", taken)
 		}
 	})
-	t.Run("a Machine of the same name that gets no instance is told nothing", func(t *testing.T) {
+	t.Run("a Machine of the same name that gets no instance gets no event", func(t *testing.T) {
 		none(t, list(windows("a", deleted)), host)
 	})
 	t.Run("a host stays without any Machine, also when its label is wrong", func(t *testing.T) {

@@ -101,7 +101,7 @@ func TestUpgradeStrategy(t *testing.T) {
 			t.Error("the annotation is not followed")
 		}
 	})
-	t.Run("an annotation that says anything else is told of on the MachineSet, once, and the default holds", func(t *testing.T) {
+	t.Run("an annotation that says anything else is reported on the MachineSet, once, and the default holds", func(t *testing.T) {
 		for _, value := range []string{"", "inplace", "Replace ", "Rolling", strings.Repeat("x", 5000)} {
 			set := machineSet("a", annotation, value)
 			b := newBench(t, set, disruptionPolicy(v1alpha1.UpgradeInPlace), windows("m1", controlledBy(set)), windows("m2", controlledBy(set)), instance(windows("m1")), instance(windows("m2")))

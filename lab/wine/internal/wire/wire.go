@@ -38,7 +38,7 @@ type Config struct {
 	Install bool `json:"install"`
 	// Down is how long the host is away between shutdown and boot.
 	Down time.Duration `json:"down"`
-	// Hang is how long the SSH server may not answer before the host is reset; 0 for ever.
+	// Hang is how long the SSH server may not answer before the host is reset; 0 means forever.
 	Hang time.Duration `json:"hang,omitempty"`
 }
 
@@ -53,7 +53,7 @@ const (
 	MountedPrefix = "/prefix"
 )
 
-// Command is what the first process is told to do.
+// Command is a request to the first process.
 type Command string
 
 // Commands.
