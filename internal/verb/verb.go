@@ -117,7 +117,7 @@ const (
 	ReasonDiskFull       Reason = "DiskFull"       // the system volume is full
 	ReasonServiceFailed  Reason = "ServiceFailed"  // a service does not start
 	ReasonPayloadDamaged Reason = "PayloadDamaged" // a transferred file is not what it should be
-	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host has not the NodeSpec that the verb goes on with or back to: send it whole
+	ReasonSpecUnknown    Reason = "SpecUnknown"    // the host lacks the NodeSpec that the verb needs
 	ReasonAgentError     Reason = "AgentError"     // a fault of the agent
 )
 
