@@ -52,7 +52,7 @@ var named = []string{
 	"clusterroles.rbac.authorization.k8s.io: delete", "clusterrolebindings.rbac.authorization.k8s.io: delete",
 }
 
-// roles are all ClusterRoles and Roles that are installed for the operator itself.
+// roles returns all ClusterRoles and Roles that are installed for the operator itself.
 func roles(t *testing.T) []rbacv1.ClusterRole {
 	t.Helper()
 	data, err := deploy.Files.ReadFile("rbac/role.yaml")

@@ -149,7 +149,7 @@ func makeSpec(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled are the facts of a host that is what the spec says.
+// settled returns the facts of a host that is what the spec says.
 func settled(t *testing.T, in nodespec.Inputs) (plan.Facts, nodespec.NodeSpec) {
 	t.Helper()
 	spec := makeSpec(t, in)
@@ -204,7 +204,7 @@ func signed(identity nodespec.Identity) plan.IdentityFacts {
 	}}
 }
 
-// authority is the certificate of an authority, in PEM.
+// authority returns the certificate of an authority, in PEM.
 func authority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -27,7 +27,7 @@ type constant struct {
 	value ast.Expr
 }
 
-// constants are the package-level constants in the files of a pattern, without tests, whose names match.
+// constants returns the package-level constants in the files of a pattern, without tests, whose names match.
 func constants(t *testing.T, files, names string) []constant {
 	t.Helper()
 	var found []constant
@@ -71,7 +71,7 @@ func parse(t *testing.T, pattern string) []*ast.File {
 	return files
 }
 
-// firstCells are the names in code font that begin the rows of a document's tables, with their rows.
+// firstCells returns the names in code font that begin the rows of a document's tables, with their rows.
 func firstCells(t *testing.T, document string) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(document)
@@ -194,7 +194,7 @@ func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
 	}
 }
 
-// written is a number or a duration as the guide writes it: "10 s".
+// written returns a number or a duration as the guide writes it: "10 s".
 func written(t *testing.T, value ast.Expr) string {
 	t.Helper()
 	if number, ok := value.(*ast.BasicLit); ok {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// guides are all documents that users read.
+// guides returns all documents that users read.
 func guides(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("*.md")
@@ -27,7 +27,7 @@ func readText(t *testing.T, path string) string {
 	return string(data)
 }
 
-// anchors are the targets that the headings of a document make.
+// anchors returns the targets that the headings of a document make.
 func anchors(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

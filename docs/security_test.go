@@ -17,7 +17,7 @@ import (
 
 const securityGuide = "security.md"
 
-// testsIn are the names of the tests in a file.
+// testsIn returns the names of the tests in a file.
 func testsIn(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -34,7 +34,7 @@ func testsIn(t *testing.T, path string) []string {
 	return names
 }
 
-// shown are the tests that the guide says show something, by their files.
+// shown returns the tests that the guide says show something, by their files.
 func shown(t *testing.T) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
@@ -74,7 +74,7 @@ func TestEveryAttackIsInTheSecurityGuide(t *testing.T) {
 	}
 }
 
-// resources are those that the operator has rights to, with the verbs.
+// resources returns those that the operator has rights to, with the verbs.
 func resources(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

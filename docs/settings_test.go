@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// section is the text below a heading, without the sections below it.
+// section returns the text below a heading, without the sections below it.
 func section(t *testing.T, path, heading string) string {
 	t.Helper()
 	_, text, found := strings.Cut(readText(t, path), "\n"+heading+"\n")
@@ -22,7 +22,7 @@ func section(t *testing.T, path, heading string) string {
 	return text
 }
 
-// tableRows are the cells of the rows of the table that begins with a line.
+// tableRows returns the cells of the rows of the table that begins with a line.
 func tableRows(t *testing.T, text, head string) [][]string {
 	t.Helper()
 	_, table, found := strings.Cut(text, head+"\n")
@@ -47,7 +47,7 @@ func tableRows(t *testing.T, text, head string) [][]string {
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// coded are the texts in code font.
+// coded returns the texts in code font.
 func coded(text string) []string {
 	var texts []string
 	for _, match := range code.FindAllStringSubmatch(text, -1) {

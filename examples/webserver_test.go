@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// webServerCommand is the command of the guides' web server, letter by letter.
+// webServerCommand returns the command of the guides' web server, letter by letter.
 func webServerCommand(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/win-webserver-command.txt")

@@ -95,7 +95,7 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	})
 }
 
-// damagedKey is a private key whose envelope cannot be read, with other secret content than the good one's.
+// damagedKey returns a private key whose envelope cannot be read, with other secret content than the good one's.
 func damagedKey(key []byte) []byte {
 	text := strings.ReplaceAll(string(key), "\n", "A\n")
 	return []byte(strings.ReplaceAll(strings.ReplaceAll(text, "-----A", "-----"), "OPENSSH", "RSA"))

@@ -54,7 +54,7 @@ func lost(t *testing.T, r *rig.Rig, name string) {
 	must(t, r.Client.Status().Patch(t.Context(), n, client.MergeFrom(before)))
 }
 
-// expiredPair is a certificate for a node that was valid until yesterday, with its key.
+// expiredPair returns a certificate for a node that was valid until yesterday, with its key.
 func expiredPair(t *testing.T, name string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

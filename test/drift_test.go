@@ -157,7 +157,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// service is a service of a host; the zero value when it is not there.
+// service returns a service of a host; the zero value when it is not there.
 func service(t *testing.T, windows host.Host, name string) host.Service {
 	t.Helper()
 	found, err := windows.Services.Query(context.WithoutCancel(t.Context()), name)

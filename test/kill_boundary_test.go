@@ -78,7 +78,7 @@ func (w *hostWatch) reset() {
 	w.seen = len(w.host.Machine().Journal().Entries(nil))
 }
 
-// news are the boundaries since the last call: what the SSH server has done for the operator.
+// news returns the boundaries since the last call: what the SSH server has done for the operator.
 func (w *hostWatch) news() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ func (w *hostWatch) news() []string {
 	return labels
 }
 
-// uploads are the files that are under way.
+// uploads returns the files that are under way.
 func uploads(drive *fake.Drive) []string {
 	folders, err := drive.ReadDir(nodespec.AgentRoot)
 	if err != nil {
@@ -160,7 +160,7 @@ func apiBoundaries(request *http.Request, gate bool) []string {
 	return labels
 }
 
-// patched are the parts of an object that a patch sets, as far as each configuration must set them.
+// patched returns the parts of an object that a patch sets, as far as each configuration must set them.
 func patched(request *http.Request) []string {
 	if request.GetBody == nil {
 		return []string{""}

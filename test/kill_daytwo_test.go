@@ -87,7 +87,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	d.kills("way back", rollBack, 12, 0, d.retry, failing, failing, failing)
 }
 
-// threeReleases are a release of the operator, the next with other programs, and one whose kubelet ends as soon as it is started.
+// threeReleases returns a release of the operator, the next with other programs, and one whose kubelet ends as soon as
+// it is started.
 func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 	t.Helper()
 	var earlier []*payload.Payload

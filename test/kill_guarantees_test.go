@@ -86,8 +86,8 @@ func (s *sightings) unique(t *testing.T, atLeast int) {
 // testEndpoint is made and removed by each verification, as often as that runs.
 const testEndpoint = "wmco-check"
 
-// once are the entries of a host's journal that must be as many as on a host that nobody disturbed: restarts, keys, services made and
-// started.
+// once returns the entries of a host's journal that must be as many as on a host that nobody disturbed: restarts, keys,
+// services made and started.
 func once(h *rig.Host) map[string]int {
 	counts := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
@@ -109,7 +109,7 @@ func once(h *rig.Host) map[string]int {
 	return counts
 }
 
-// sentTwice are the files that arrived on the host more than once.
+// sentTwice returns the files that arrived on the host more than once.
 func sentTwice(h *rig.Host) []string {
 	arrived := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {

@@ -38,7 +38,7 @@ type reaper struct {
 // boundaries are known by their names; true are those that somebody was killed at.
 type boundaries map[string]bool
 
-// left are the boundaries that nobody was killed at. Nobody may be at work meanwhile.
+// left returns the boundaries that nobody was killed at. Nobody may be at work meanwhile.
 func (b boundaries) left() []string {
 	var labels []string
 	for label, used := range b {

@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// objectsOf are all objects of the cluster by their names, but events, which end by themselves, each with who wrote it when. It checks that none
-// has a finalizer of ours.
+// objectsOf returns all objects of the cluster by their names, but events, which end by themselves, each with who wrote
+// it when. It checks that none has a finalizer of ours.
 func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 	t.Helper()
 	config := rest.CopyConfig(r.Config)
@@ -77,7 +77,7 @@ func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading stri
 	t.Errorf("what is left is not what docs/uninstall.md lists below %q:\n%s", heading, strings.Join(differences, "\n"))
 }
 
-// differencesLeft are the differences between what there is more than before and what rows list, a line each.
+// differencesLeft returns the differences between what there is more than before and what rows list, a line each.
 func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []string {
 	var differences []string
 	used := map[string]bool{}
@@ -105,8 +105,8 @@ func differencesLeft(rows []*regexp.Regexp, before, after map[string]string) []s
 	return differences
 }
 
-// tableOf are the first three cells of the rows of the table below a heading, kind, namespace and name, as patterns for objects. `<…>` is
-// any text.
+// tableOf returns the first three cells of the rows of the table below a heading, kind, namespace and name, as patterns
+// for objects. `<…>` is any text.
 func tableOf(t *testing.T, path, heading string) []*regexp.Regexp {
 	t.Helper()
 	data, err := os.ReadFile(path)

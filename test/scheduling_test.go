@@ -52,7 +52,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	})
 }
 
-// windowsPod is a pod as users write it for Windows nodes.
+// windowsPod returns a pod as users write it for Windows nodes.
 func windowsPod(namespace string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "windows-"},

@@ -50,7 +50,7 @@ func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind)
 	return machines, nodes
 }
 
-// beforeMachines is a cluster with user data and no operator that runs.
+// beforeMachines returns a cluster with user data and no operator that runs.
 func beforeMachines(t *testing.T) *rig.Rig {
 	t.Helper()
 	r := ownCluster(t, 0)

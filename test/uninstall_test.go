@@ -177,7 +177,7 @@ func allReady(t *testing.T, r *rig.Rig) {
 	must(t, err)
 }
 
-// windowsHosts are all hosts, by node name.
+// windowsHosts returns all hosts, by node name.
 func windowsHosts(t *testing.T, r *rig.Rig) map[string]*rig.Host {
 	t.Helper()
 	hosts := map[string]*rig.Host{}
@@ -217,7 +217,7 @@ func remember(t *testing.T, r *rig.Rig) memory {
 	return m
 }
 
-// servicesOf are the running services of a node, with their processes.
+// servicesOf returns the running services of a node, with their processes.
 func servicesOf(t *testing.T, h *rig.Host) map[string]int {
 	t.Helper()
 	services, err := h.Machine().Host().Services.Query(t.Context())

@@ -96,7 +96,7 @@ func pauseImage() (string, error) {
 	return image, nil
 }
 
-// cryptography is the version of Go's FIPS 140-3 module in use; "off" without.
+// cryptography returns the version of Go's FIPS 140-3 module in use; "off" without.
 func cryptography() string {
 	if !fips140.Enabled() {
 		return "off"

@@ -45,7 +45,7 @@ var programs = []program{
 	tool("gotestsum", "gotest.tools/gotestsum"),
 }
 
-// tool is a program of the module tools, which pins its version.
+// tool returns a program of the module tools, which pins its version.
 func tool(name, source string) program {
 	return program{name: name, output: "tools/" + name, module: "tools", source: source, goos: "linux"}
 }
@@ -81,7 +81,7 @@ func choose(wanted []string) ([]program, error) {
 	return chosen, nil
 }
 
-// environment is that of go, for this program. Nothing needs a C compiler.
+// environment returns that of go, for this program. Nothing needs a C compiler.
 func (p program) environment(o options) []string {
 	environment := os.Environ()
 	if o.fips && p.product {

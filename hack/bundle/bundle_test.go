@@ -41,7 +41,7 @@ func csvOf(t *testing.T, s *sources) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// makefileVersion is the version that `make` builds.
+// makefileVersion returns the version that `make` builds.
 func makefileVersion(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -70,7 +70,7 @@ func TestTheFilesInTheRepositoryAreWhatIsGenerated(t *testing.T) {
 	}
 }
 
-// contents are the files of a folder.
+// contents returns the files of a folder.
 func contents(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

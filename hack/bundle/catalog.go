@@ -59,7 +59,7 @@ func properties(s *sources) []property {
 	return []property{{maxOpenShiftVersion, newestCluster(s.line.Cluster)}}
 }
 
-// channelEntries are the releases of a channel with the ways between them.
+// channelEntries returns the releases of a channel with the ways between them.
 func channelEntries(all releases) []channelEntry {
 	var entries []channelEntry
 	for i, r := range all.Releases {

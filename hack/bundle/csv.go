@@ -49,8 +49,8 @@ func clusterServiceVersion(s *sources, image string) (*v1alpha1.ClusterServiceVe
 	return csv, err
 }
 
-// relatedImages are the images that a mirror of the release must have: the operator's own, and those that nodes pull, which it reads from the
-// variables RELATED_IMAGE_<name>.
+// relatedImages returns the images that a mirror of the release must have: the operator's own, and those that nodes
+// pull, which it reads from the variables RELATED_IMAGE_<name>.
 func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	images := []v1alpha1.RelatedImage{{Name: container.Name, Image: container.Image}}
 	for _, variable := range container.Env {
@@ -61,8 +61,9 @@ func relatedImages(container corev1.Container) []v1alpha1.RelatedImage {
 	return images
 }
 
-// newestCluster is the minor version of OpenShift up to which the cluster may be upgraded with this release in it. The cluster goes first, by
-// one minor version, as its kubelets may be older than its API server; the release for the new version follows.
+// newestCluster returns the minor version of OpenShift up to which the cluster may be upgraded with this release in it.
+// The cluster goes first, by one minor version, as its kubelets may be older than its API server; the release for the
+// new version follows.
 func newestCluster(line string) string {
 	v := k8sversion.MustParseGeneric(line)
 	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()+1)
@@ -93,7 +94,7 @@ func installStrategy(s *sources, image string) (v1alpha1.NamedInstallStrategy, e
 	}, nil
 }
 
-// manifest is the object without what only a server writes.
+// manifest returns the object without what only a server writes.
 func manifest(csv *v1alpha1.ClusterServiceVersion) (map[string]any, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(csv)
 	if err != nil {

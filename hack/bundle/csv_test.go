@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shippedCSV is the ClusterServiceVersion in the repository, which OLM and the console read.
+// shippedCSV returns the ClusterServiceVersion in the repository, which OLM and the console read.
 func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "deploy", "olm", "bundle", "manifests", "windows-machine-config-operator.clusterserviceversion.yaml"))

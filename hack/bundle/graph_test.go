@@ -7,8 +7,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// offered is the release that OLM offers to an installed one: the newest that replaces it, skips it, or has it in its range. "" is none.
-// These are OLM's rules for what it calls the update graph.
+// offered returns the release that OLM offers to an installed one: the newest that replaces it, skips it, or has it in
+// its range. "" is none. These are OLM's rules for what it calls the update graph.
 func offered(t *testing.T, all releases, installed string) string {
 	t.Helper()
 	version, name := semver.MustParse(installed), release{Version: installed}.name()
@@ -24,7 +24,7 @@ func offered(t *testing.T, all releases, installed string) string {
 	return ""
 }
 
-// path are the releases that OLM installs one after the other.
+// path returns the releases that OLM installs one after the other.
 func path(t *testing.T, all releases, installed string) []string {
 	t.Helper()
 	var steps []string

@@ -116,7 +116,7 @@ func (s *sources) take(r *resource.Resource) error {
 	return nil
 }
 
-// withoutNamespace is an object that OLM puts into the namespace that the operator is installed in.
+// withoutNamespace returns an object that OLM puts into the namespace that the operator is installed in.
 func withoutNamespace(object []byte) ([]byte, error) {
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(object, &fields); err != nil {

@@ -89,8 +89,8 @@ func readCluster(ctx context.Context, reader client.Reader, a *arguments) error 
 	return err
 }
 
-// chooseWorker is the provider spec of the MachineSet for Linux workers whose values are taken: of the one that is named, else of the first
-// one by name in the zone, else of the first one. It is nil if there is none.
+// chooseWorker returns the provider spec of the MachineSet for Linux workers whose values are taken: of the one that is
+// named, else of the first one by name in the zone, else of the first one. It is nil if there is none.
 func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Options) (*runtime.RawExtension, error) {
 	workers := map[string]*runtime.RawExtension{}
 	for _, set := range sets {

@@ -42,7 +42,7 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	})
 }
 
-// guideLine is the one line of a guide's commands that begins so.
+// guideLine returns the one line of a guide's commands that begins so.
 func guideLine(t *testing.T, guide, begins string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(testdata, "..", "..", "..", "docs", guide))
@@ -61,7 +61,7 @@ func guideLine(t *testing.T, guide, begins string) string {
 	return found[0]
 }
 
-// words are the arguments that a shell makes of a line for oc.
+// words returns the arguments that a shell makes of a line for oc.
 func words(t *testing.T, line string) []string {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "bash", "-euc", `oc() { printf '%s\0' "$@"; }`+"\n"+line).Output()

@@ -130,7 +130,8 @@ Usage: hack/machineset.sh [apply | delete] [flags]
 %s`, fileName, flags.FlagUsages())
 }
 
-// connect is a client for the current context: --kubeconfig is not a flag of this command, KUBECONFIG and ~/.kube/config are read.
+// connect returns a client for the current context: --kubeconfig is not a flag of this command, KUBECONFIG and
+// ~/.kube/config are read.
 func connect() (client.Client, error) {
 	restConfig, err := config.GetConfig()
 	if err != nil {

@@ -22,7 +22,7 @@ type Asker interface {
 // wine runs programs by a command, hack/wine-run.
 type wine struct{ command string }
 
-// newWine is an error that says why where programs cannot be run.
+// newWine returns an error that says why where programs cannot be run.
 func newWine(ctx context.Context, command string) (*wine, error) {
 	if command == "" {
 		return nil, errors.New("no command to run Windows programs was given")

@@ -125,7 +125,8 @@ func addFile(source *payload.Source, name, file string) {
 // agentPackage is the main package by which the agent is recognized.
 const agentPackage = "github.com/windows-machine-config/wmco/cmd/wicd"
 
-// agentSource is the agent in the payload. It is built with the operator, from the same tree, and has the operator's version.
+// agentSource returns the agent in the payload. It is built with the operator, from the same tree, and has the
+// operator's version.
 func agentSource(file, version string) (payload.Source, error) {
 	if file == "" || version == "" {
 		return payload.Source{}, errors.New("the agent's executable or the operator's version is not given")

@@ -91,7 +91,7 @@ func TestBuilder(t *testing.T) {
 	})
 }
 
-// bothSums is a go.sum with both versions of the tool.
+// bothSums returns a go.sum with both versions of the tool.
 func bothSums(t *testing.T, f fixture) string {
 	t.Helper()
 	sums := ""

@@ -124,7 +124,7 @@ func writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// tool is the executable of the tool with the variables that it should have.
+// tool returns the executable of the tool with the variables that it should have.
 func tool() Executable {
 	return Executable{
 		Output: "tool.exe", Module: "tool", Package: "example.org/tool",

@@ -96,7 +96,7 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	return module, nil
 }
 
-// sums are the h1 sums of go.sum by module@version, those of bare go.mod files left out.
+// sums returns the h1 sums of go.sum by module@version, those of bare go.mod files left out.
 func (s Source) sums() (map[string]string, error) {
 	data, err := os.ReadFile(filepath.Join(s.Directory, "go.sum"))
 	if err != nil {

@@ -27,7 +27,7 @@ type use struct {
 	positional []string
 }
 
-// uses are all commands of the script that are called by name.
+// uses returns all commands of the script that are called by name.
 func (s *script) uses() []use {
 	var list []use
 	for _, n := range s.root.all("command") {

@@ -35,7 +35,7 @@ func (s *script) checkVariables() {
 	}
 }
 
-// variableName is the name in $name, ${name} and @name.
+// variableName returns the name in $name, ${name} and @name.
 func variableName(text string) string {
 	return strings.Trim(strings.TrimLeft(text, "$@"), "{}")
 }
@@ -92,7 +92,7 @@ func (s *script) checkTypes() {
 	}
 }
 
-// literalType is the name in [name].
+// literalType returns the name in [name].
 func literalType(text string) string { return strings.TrimSuffix(strings.TrimPrefix(text, "["), "]") }
 
 func hasType(name string) bool { _, ok := types[name]; return ok }

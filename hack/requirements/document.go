@@ -18,7 +18,7 @@ type row struct {
 	tests []string // those that the document names
 }
 
-// remark is the last cell before the generated ones.
+// remark returns the last cell before the generated ones.
 func (r row) remark() string { return r.cells[len(r.cells)-1] }
 
 // change is a row whose tests are others than the document says.

@@ -135,7 +135,7 @@ func firstRun(body *ast.BlockStmt) (argument ast.Expr) {
 	return argument
 }
 
-// tables are the literals that a loop's expression names, directly or by a variable of this test.
+// tables returns the literals that a loop's expression names, directly or by a variable of this test.
 func (w walk) tables(over ast.Expr) (found []*ast.CompositeLit) {
 	ast.Inspect(over, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -75,7 +75,7 @@ func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	return nil
 }
 
-// remarks are the parts of a row's remark.
+// remarks returns the parts of a row's remark.
 func (r row) remarks() []string {
 	if len(r.cells) == 0 || r.remark() == "" {
 		return nil

@@ -18,7 +18,7 @@ var phrases = []struct {
 	{words(`to be had`), "available"},
 }
 
-// words is the pattern of a phrase. Its words may be on two lines.
+// words returns the pattern of a phrase. Its words may be on two lines.
 func words(phrase string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b` + strings.ReplaceAll(phrase, " ", `\s+`) + `\b`)
 }

@@ -105,7 +105,7 @@ func readBuilds(dir fs.FS, pattern string) ([]build, error) {
 	return builds, nil
 }
 
-// duration is a number of nanoseconds, or nothing.
+// duration returns a number of nanoseconds, or nothing.
 func duration(v any) time.Duration {
 	n, _ := v.(float64)
 	return time.Duration(n)

@@ -100,7 +100,7 @@ func passwordProblems(value string) []string {
 	return nil
 }
 
-// encoded is a password as Windows' tools write it where PlainText is false.
+// encoded returns a password as Windows' tools write it where PlainText is false.
 func encoded(password string) string {
 	var data []byte
 	for _, unit := range utf16.Encode([]rune(password + "AdministratorPassword")) {

@@ -100,8 +100,8 @@ func readColumns(files fs.FS, behaviors []hosttest.Behavior) ([]column, error) {
 	return columns, nil
 }
 
-// possible are the standings that the suite gives in an environment. A failure is listed for a real Windows only: elsewhere it is a
-// mistake of this repository, to be mended and not to be documented.
+// possible returns the standings that the suite gives in an environment. A failure is listed for a real Windows only:
+// elsewhere it is a mistake of this repository, to be mended and not to be documented.
 func possible(where hosttest.Environment) []hosttest.Standing {
 	switch where {
 	case hosttest.Fake:

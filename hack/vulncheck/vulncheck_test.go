@@ -16,7 +16,7 @@ import (
 
 const databaseIndex = `{"modified":"2026-01-02T03:04:05Z"}`
 
-// answering is a database that answers so.
+// answering returns a database that answers so.
 func answering(t *testing.T, status int, body string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,7 @@ func answering(t *testing.T, status int, body string) string {
 	return server.URL
 }
 
-// silentServer is one that takes a connection and says nothing.
+// silentServer returns one that takes a connection and says nothing.
 func silentServer(t *testing.T) string {
 	t.Helper()
 	done := make(chan struct{})
@@ -45,7 +45,7 @@ func silentServer(t *testing.T) string {
 	return server.URL
 }
 
-// ownDatabase is the one of these tests, as a URL.
+// ownDatabase returns the one of these tests, as a URL.
 func ownDatabase(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("testdata/database")

@@ -56,7 +56,7 @@ func Objects() []Watched {
 	}
 }
 
-// OptionalObjects are those that Read reads too, of kinds that the API server need not have.
+// OptionalObjects returns those that Read reads too, of kinds that the API server need not have.
 func OptionalObjects() []Watched {
 	all := func(string) bool { return true }
 	return []Watched{
@@ -71,7 +71,8 @@ func named(want string) func(string) bool {
 	return func(name string) bool { return name == want }
 }
 
-// APIServerCA is the ConfigMap that Kubernetes keeps in every namespace, with what the API server's certificate is verified with.
+// APIServerCA returns the ConfigMap that Kubernetes keeps in every namespace, with what the API server's certificate is
+// verified with.
 func APIServerCA(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: apiServerCAConfigMap}
 }

@@ -47,9 +47,10 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	return readKubeletClientCA(ctx, reader, worker, id, facts)
 }
 
-// renderedName is the configuration that the machine config server would give to a new Linux worker now: the target of the pool
-// (spec.configuration) once one machine runs with it, and until then what all machines run with (status.configuration). So Windows nodes
-// do not get a configuration that no machine was seen to work with, and do not wait for the last of a thousand Linux workers.
+// renderedName returns the configuration that the machine config server would give to a new Linux worker now: the
+// target of the pool (spec.configuration) once one machine runs with it, and until then what all machines run with
+// (status.configuration). So Windows nodes do not get a configuration that no machine was seen to work with, and do not
+// wait for the last of a thousand Linux workers.
 func renderedName(ctx context.Context, reader client.Reader) (string, error) {
 	const id = "MachineConfigPool worker"
 	pool := &machineconfigv1.MachineConfigPool{}

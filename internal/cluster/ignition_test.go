@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ignitionWith is an Ignition with one file.
+// ignitionWith returns an Ignition with one file.
 func ignitionWith(t *testing.T, contents string) workerIgnition {
 	t.Helper()
 	raw := fmt.Sprintf(`{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"/a","contents":%s}]}}`, contents)

@@ -37,7 +37,7 @@ func readInfrastructure(ctx context.Context, reader client.Reader, facts *nodesp
 	return nil
 }
 
-// virtualIPs are the addresses for the API server and for ingress on the platforms without load balancers.
+// virtualIPs returns the addresses for the API server and for ingress on the platforms without load balancers.
 func virtualIPs(platform *configv1.PlatformStatus) []string {
 	switch {
 	case platform.BareMetal != nil:

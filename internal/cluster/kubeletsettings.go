@@ -49,7 +49,7 @@ func kubeletSettings(configuration []byte) (string, error) {
 	return string(encoded), nil
 }
 
-// knownGates are the feature gates that the kubelet of Windows nodes has; nil for none.
+// knownGates returns the feature gates that the kubelet of Windows nodes has; nil for none.
 func knownGates(value json.RawMessage) (json.RawMessage, error) {
 	var gates map[string]bool
 	if err := json.Unmarshal(value, &gates); err != nil {

@@ -14,7 +14,7 @@ import (
 // metricsServingSecret is what the cluster's service CA keeps a certificate in, because the operator's metrics Service asks for it.
 const metricsServingSecret = "windows-machine-config-operator-tls"
 
-// MetricsServing is the Secret with the certificate that the exporters of Windows nodes serve with.
+// MetricsServing returns the Secret with the certificate that the exporters of Windows nodes serve with.
 func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
 }

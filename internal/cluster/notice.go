@@ -20,7 +20,7 @@ type subject struct {
 	id, resourceVersion string
 }
 
-// error is a fault of the object.
+// error returns a fault of the object.
 func (s subject) error(field, message string) error {
 	return &Error{Object: s.id, Field: field, Message: message}
 }

@@ -59,7 +59,7 @@ func isProxyURL(text string) bool {
 	return (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.Contains(text, "#")
 }
 
-// proxyExceptions are the entries of a noProxy without spaces around them and without empty ones.
+// proxyExceptions returns the entries of a noProxy without spaces around them and without empty ones.
 func proxyExceptions(list string) (string, bool) {
 	var entries []string
 	for entry := range strings.SplitSeq(list, ",") {

@@ -78,8 +78,8 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	return nil
 }
 
-// registryOfKey is the registry, or the part of one, that credentials are for. A name with a scheme is of the form that docker login once
-// wrote, https://index.docker.io/v1/: its path is no part of the images' names.
+// registryOfKey returns the registry, or the part of one, that credentials are for. A name with a scheme is of the form
+// that docker login once wrote, https://index.docker.io/v1/: its path is no part of the images' names.
 func registryOfKey(key string) (string, bool) {
 	for _, scheme := range []string{"https://", "http://"} {
 		if rest, found := strings.CutPrefix(key, scheme); found {
@@ -127,8 +127,8 @@ func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	return "", ""
 }
 
-// authorizationFor is the credential for images at a host below a path: that of the longest entry that they are in, as the Linux nodes'
-// container runtime looks for it.
+// authorizationFor returns the credential for images at a host below a path: that of the longest entry that they are
+// in, as the Linux nodes' container runtime looks for it.
 func authorizationFor(credentials []nodespec.Credential, host, path string) nodespec.Secret {
 	var best nodespec.Credential
 	for _, wanted := range []string{host, aliasOf(host)} {
@@ -146,7 +146,7 @@ func authorizationFor(credentials []nodespec.Credential, host, path string) node
 	return best.Auth
 }
 
-// aliasOf is the name under which docker login keeps the credentials for Docker Hub.
+// aliasOf returns the name under which docker login keeps the credentials for Docker Hub.
 func aliasOf(host string) string {
 	if host == "docker.io" {
 		return "index.docker.io"

@@ -128,7 +128,7 @@ func (n *notices) combine(settings registrySettings) nodespec.Registries {
 	return result
 }
 
-// hosts are all that some setting names, sorted. Wildcards are applied to these.
+// hosts returns all that some setting names, sorted. Wildcards are applied to these.
 func (s registrySettings) hosts() []string {
 	hosts := map[string]bool{}
 	for host := range s.authorities {
@@ -161,7 +161,8 @@ func anyContains(list []scope, s scope) bool {
 	return slices.ContainsFunc(list, func(entry scope) bool { return entry.contains(s) })
 }
 
-// mirrors are those of one host. containerd knows a mirror by its host and the prefix, so of several entries one may stand for all.
+// mirrors returns those of one host. containerd knows a mirror by its host and the prefix, so of several entries one
+// may stand for all.
 func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
 	var result []nodespec.Mirror
 	for _, from := range mirrorsOf(rules) {

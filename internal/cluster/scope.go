@@ -42,7 +42,7 @@ func parseScope(text string) (scope, bool) {
 	return scope{host: host, path: path}, true
 }
 
-// String is the scope as it is written.
+// String returns the scope as it is written.
 func (s scope) String() string {
 	if s.path == "" {
 		return s.host

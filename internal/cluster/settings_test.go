@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// withObjects is a cluster in order with objects that it need not have.
+// withObjects returns a cluster in order with objects that it need not have.
 func withObjects(t *testing.T, objects ...client.Object) *fixture {
 	f := newFixture(t)
 	f.others = objects

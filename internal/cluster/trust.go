@@ -135,8 +135,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 	return result, nil
 }
 
-// registryOfFile is the host that a file of certificates is named after. No name of a file or of a ConfigMap's key has a colon, so the port
-// stands after two dots: registry.example.com..5000.
+// registryOfFile returns the host that a file of certificates is named after. No name of a file or of a ConfigMap's key
+// has a colon, so the port stands after two dots: registry.example.com..5000.
 func registryOfFile(name string) string {
 	host, port, found := strings.Cut(strings.ToLower(name), "..")
 	if !found {

@@ -39,7 +39,7 @@ Restart=always
 `
 }
 
-// madeOf is the NodeSpec that follows from a cluster of that platform whose workers have the unit.
+// madeOf returns the NodeSpec that follows from a cluster of that platform whose workers have the unit.
 func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.NodeSpec {
 	t.Helper()
 	f := newFixture(t)

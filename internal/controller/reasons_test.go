@@ -52,7 +52,7 @@ func TestNoControllerDecidesByTheReasonOfACondition(t *testing.T) {
 	}
 }
 
-// comparisons are the expressions that a function compares with others.
+// comparisons returns the expressions that a function compares with others.
 func comparisons(function *ast.FuncDecl) (compared []ast.Expr) {
 	ast.Inspect(function, func(node ast.Node) bool {
 		switch n := node.(type) {

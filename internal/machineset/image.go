@@ -31,7 +31,7 @@ func Supported(platform configv1.PlatformType, version string) error {
 	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform, strings.Join(rules.Windows, " or "))
 }
 
-// rulesOf are the rules of a platform; a platform that policy does not know has none and allows nothing.
+// rulesOf returns the rules of a platform; a platform that policy does not know has none and allows nothing.
 func rulesOf(platform configv1.PlatformType) support.Platform {
 	for _, rules := range support.Platforms() {
 		if rules.Name == string(platform) {
@@ -43,7 +43,7 @@ func rulesOf(platform configv1.PlatformType) support.Platform {
 
 var amiPattern = regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// AMICommand is the command that lists the images of a Windows version on AWS, newest first. R-191
+// AMICommand returns the command that lists the images of a Windows version on AWS, newest first. R-191
 func AMICommand(region, version string) string {
 	return fmt.Sprintf(`aws ec2 describe-images --region %s --filters "Name=name,Values=%s" "Name=is-public,Values=true" `+
 		`--query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`, region, AMINamePattern(version))

@@ -116,7 +116,7 @@ func worker(t *testing.T, text string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// generated is the provider spec of a MachineSet that must be possible.
+// generated returns the provider spec of a MachineSet that must be possible.
 func generated[T any](t *testing.T, o Options) T {
 	t.Helper()
 	set, err := Generate(o)

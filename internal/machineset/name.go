@@ -15,7 +15,7 @@ const (
 	machineSuffix = 6
 )
 
-// Name is the name of the MachineSet that the options ask for. R-190
+// Name returns the name of the MachineSet that the options ask for. R-190
 func Name(o Options) (string, error) {
 	name := o.Name
 	if name == "" {
@@ -59,7 +59,7 @@ func defaultName(o Options) (string, error) {
 	}
 }
 
-// zoneOf is the zone that is asked for, or that of the worker.
+// zoneOf returns the zone that is asked for, or that of the worker.
 func zoneOf(o Options) (string, error) {
 	if o.Zone != "" {
 		return o.Zone, nil

@@ -42,8 +42,8 @@ func encodeProviderSpec(spec any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// fields are those of an object that are not null or empty objects and lists. Empty texts, zero and false stay: the guides
-// have some.
+// fields returns those of an object that are not null or empty objects and lists. Empty texts, zero and false stay: the
+// guides have some.
 func fields(object any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -21,7 +21,7 @@ func decodeWorker(worker *runtime.RawExtension, into any) error {
 	return nil
 }
 
-// WorkerZone is the availability zone of a worker, "" if it has none.
+// WorkerZone returns the availability zone of a worker, "" if it has none.
 func WorkerZone(platform configv1.PlatformType, worker *runtime.RawExtension) (string, error) {
 	switch platform {
 	case configv1.AWSPlatformType:
@@ -41,7 +41,7 @@ func WorkerZone(platform configv1.PlatformType, worker *runtime.RawExtension) (s
 	}
 }
 
-// WorkerRegion is the region of a worker on AWS.
+// WorkerRegion returns the region of a worker on AWS.
 func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 	spec := machinev1beta1.AWSMachineProviderConfig{}
 	if err := decodeWorker(worker, &spec); err != nil {
@@ -58,7 +58,7 @@ func missing(field string) error {
 	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform", field)
 }
 
-// or is the first of two values that is not the zero one.
+// or returns the first of two values that is not the zero one.
 func or[T comparable](value, otherwise T) T {
 	var zero T
 	if value != zero {

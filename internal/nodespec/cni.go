@@ -13,9 +13,10 @@ func cniFiles(in Inputs) []File {
 	return []File{inherited(cniConfigFile, cniConfiguration(in), NeedPodSubnet, NeedHNSNetwork)}
 }
 
-// cniConfiguration is that of win-overlay. Source: containernetworking/plugins, plugins/main/windows/win-overlay/sample-v2.conf; names are
-// written as there, because the plugin looks for its policies by the exact letters. Pods get their DNS servers from the kubelet by way of
-// the capability dns, so that none stand here: they would become those of pods that want the host's.
+// cniConfiguration returns that of win-overlay. Source: containernetworking/plugins,
+// plugins/main/windows/win-overlay/sample-v2.conf; names are written as there, because the plugin looks for its
+// policies by the exact letters. Pods get their DNS servers from the kubelet by way of the capability dns, so that none
+// stand here: they would become those of pods that want the host's.
 func cniConfiguration(in Inputs) string {
 	serviceNetworks := ipv4Networks(in.Cluster.ServiceCIDRs)
 	// Source: github.com/Microsoft/hcsshim/hcn, hcnpolicy.go. Packets to Services keep the pod's address and go into the overlay.

@@ -42,7 +42,7 @@ func containerdFiles(in Inputs) []File {
 	return append([]File{config}, registryFiles(in)...)
 }
 
-// containerdDirectories are the folders of the registries, below registriesDirectory.
+// containerdDirectories returns the folders of the registries, below registriesDirectory.
 func containerdDirectories(in Inputs) []Directory { return registryDirectories(in) }
 
 // DefaultPauseImage holds a pod's namespaces on every version of Windows Server since 2019. Source: the tags of oss/kubernetes/pause on

@@ -48,7 +48,7 @@ func decodeTree(t *testing.T, spec NodeSpec) any {
 	return tree
 }
 
-// leaves are the paths of all strings, numbers and booleans.
+// leaves returns the paths of all strings, numbers and booleans.
 func leaves(path string, tree any) []string {
 	var paths []string
 	switch node := tree.(type) {

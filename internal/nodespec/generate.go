@@ -57,8 +57,8 @@ func (e *MissingProgramsError) Error() string {
 	return "the payload lacks " + strings.Join(e.Programs, ", ") + ": no host can become a node without it"
 }
 
-// Make is the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or malformed, and with a
-// MissingProgramsError when the payload lacks a program that the node runs.
+// Make returns the NodeSpec of a host. It is a pure function of its inputs. It fails when an input is absent or
+// malformed, and with a MissingProgramsError when the payload lacks a program that the node runs.
 func Make(in Inputs) (NodeSpec, error) {
 	if err := in.validate(); err != nil {
 		return NodeSpec{}, err
@@ -151,7 +151,7 @@ func (p *programs) links() []Link {
 	return links
 }
 
-// directories are the folders of a node, parents before children.
+// directories returns the folders of a node, parents before children.
 func directories(services []Service) []Directory {
 	inherited := []string{
 		// Below C:\var\lib\kubelet are the volumes of pods, which the users in containers must be able to read.
@@ -198,7 +198,7 @@ func routes(in Inputs) []string {
 	return nil
 }
 
-// firewall are the ports that others reach a node on.
+// firewall returns the ports that others reach a node on.
 func firewall() []host.FirewallRule {
 	return []host.FirewallRule{
 		// oc logs and exec reach the kubelet here.

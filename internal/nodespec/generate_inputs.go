@@ -79,7 +79,7 @@ func (c Cluster) validate(f *faults) {
 	f.add(c.Proxy.Validate())
 }
 
-// byName are the components in the order of their names, so that the order of the payload makes no difference.
+// byName returns the components in the order of their names, so that the order of the payload makes no difference.
 func byName(components []Component) []Component {
 	sorted := slices.Clone(components)
 	slices.SortFunc(sorted, func(a, b Component) int { return cmp.Compare(a.Name, b.Name) })

@@ -50,8 +50,9 @@ func hybridOverlay(in Inputs, p *programs) Service {
 // neverRotate is a size in MiB that no log reaches: zero means the default of 100 to the library that rotates.
 const neverRotate = 1 << 20
 
-// lumberjackArguments are the flags of OVN-Kubernetes, which rotates its log itself by gopkg.in/natefinch/lumberjack: the size is in MiB, the
-// age in days, and zero keeps rotated files forever. Their number is not limited, as for the other services.
+// lumberjackArguments returns the flags of OVN-Kubernetes, which rotates its log itself by
+// gopkg.in/natefinch/lumberjack: the size is in MiB, the age in days, and zero keeps rotated files forever. Their
+// number is not limited, as for the other services.
 func (s LogSettings) lumberjackArguments() []string {
 	size := int64(neverRotate)
 	if bytes := s.bytes(); bytes > 0 {

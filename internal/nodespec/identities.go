@@ -60,7 +60,7 @@ var identityTable = []ServiceIdentity{
 // IdentityTable says of every service that speaks with the API server who it is there and what it may do.
 func IdentityTable() []ServiceIdentity { return append([]ServiceIdentity(nil), identityTable...) }
 
-// identityOf is the service's line in the table.
+// identityOf returns the service's line in the table.
 func identityOf(service string) ServiceIdentity {
 	for _, identity := range identityTable {
 		if identity.Service == service {
@@ -71,7 +71,7 @@ func identityOf(service string) ServiceIdentity {
 	panic("the service " + service + " has no identity")
 }
 
-// identity is the certificate that the operator has signed for a service.
+// identity returns the certificate that the operator has signed for a service.
 func identity(in Inputs, service string) Identity {
 	line := identityOf(service)
 	name := service

@@ -82,7 +82,7 @@ func FollowsKubeletField(name string) bool {
 	return known && reason == ""
 }
 
-// FollowedKubeletFields are the fields for which FollowsKubeletField is true, sorted.
+// FollowedKubeletFields returns the fields for which FollowsKubeletField is true, sorted.
 func FollowedKubeletFields() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool { return !FollowsKubeletField(name) })
 }

@@ -31,7 +31,7 @@ var sizeUnits = map[string]float64{
 	"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
 }
 
-// parseSize is a size in bytes.
+// parseSize returns a size in bytes.
 func parseSize(size string) (bytes int64, ok bool) {
 	parts := fileSize.FindStringSubmatch(size)
 	if parts == nil {
@@ -79,7 +79,7 @@ func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 	return settings, nil
 }
 
-// arguments are the flags of kube-log-runner. Source: k8s.io/component-base/logs/kube-log-runner.
+// arguments returns the flags of kube-log-runner. Source: k8s.io/component-base/logs/kube-log-runner.
 func (s LogSettings) arguments() []string {
 	var arguments []string
 	if s.FileSize != "" {

@@ -59,7 +59,7 @@ type endpointPolicyOfHCN struct {
 	Settings json.RawMessage
 }
 
-// policiesOf are the endpoint policies of the CNI's configuration, by their type.
+// policiesOf returns the endpoint policies of the CNI's configuration, by their type.
 func policiesOf(t *testing.T, in Inputs) map[string][]json.RawMessage {
 	t.Helper()
 	var config struct {

@@ -78,7 +78,7 @@ func InboxSpec(sha256 string) string { return InboxRoot + `\spec-` + short(sha25
 // InboxPayload is where a payload archive with the given sha256 is put.
 func InboxPayload(sha256 string) string { return InboxRoot + `\payload-` + short(sha256) + ".zst" }
 
-// ReleaseDirectory is the folder of a release of a component whose files have the given digest together.
+// ReleaseDirectory returns the folder of a release of a component whose files have the given digest together.
 func ReleaseDirectory(component, digest string) string {
 	return ReleasesRoot + `\` + component + "-" + short(digest)
 }

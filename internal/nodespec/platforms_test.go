@@ -30,7 +30,7 @@ func TestGoldenPlatforms(t *testing.T) {
 	})
 }
 
-// summary is one line for each thing on the node.
+// summary returns one line for each thing on the node.
 func summary(spec NodeSpec) string {
 	var b strings.Builder
 	for _, identity := range spec.AllIdentities() {

@@ -27,8 +27,8 @@ func proxyEnvironment(in Inputs) []string {
 	return append(environment, "NO_PROXY="+noProxy(in))
 }
 
-// noProxy is the cluster's list with what a node must reach by itself whatever the list says, sorted and without doubles. Addresses of
-// the cloud's metadata service are among it because a proxy would ask for its own machine's.
+// noProxy returns the cluster's list with what a node must reach by itself whatever the list says, sorted and without
+// doubles. Addresses of the cloud's metadata service are among it because a proxy would ask for its own machine's.
 func noProxy(in Inputs) string {
 	entries := slices.Concat(
 		strings.Split(in.Cluster.Proxy.NoProxy, ","),

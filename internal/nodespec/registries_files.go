@@ -47,7 +47,7 @@ func registryFiles(in Inputs) []File {
 	return append(list, credentialFiles(in.Cluster.Registries)...)
 }
 
-// registryDirectories are the folders of the registries.
+// registryDirectories returns the folders of the registries.
 func registryDirectories(in Inputs) []Directory {
 	var list []Directory
 	for _, registry := range configuredRegistries(in) {
@@ -63,8 +63,8 @@ func registryPath(folder, file string) string {
 	return registriesDirectory + `\` + folder + `\` + file
 }
 
-// configuredRegistries are the hosts that have a folder, in the order of its name. Those that can have none are left out: whoever read
-// them from the cluster tells so.
+// configuredRegistries returns the hosts that have a folder, in the order of its name. Those that can have none are
+// left out: whoever read them from the cluster tells so.
 func configuredRegistries(in Inputs) []Registry {
 	registries := slices.Clone(in.Cluster.Registries.Hosts)
 	if in.Cluster.Registries.OnlyAllowed {
@@ -85,7 +85,7 @@ func configuredRegistries(in Inputs) []Registry {
 	return slices.CompactFunc(registries, func(a, b Registry) bool { return a.Host == b.Host })
 }
 
-// pauseImageHost is the host of the image that every pod needs; empty when it has none.
+// pauseImageHost returns the host of the image that every pod needs; empty when it has none.
 func pauseImageHost(in Inputs) string {
 	named, err := reference.ParseNormalizedNamed(pauseImage(in))
 	if err != nil {
@@ -94,7 +94,7 @@ func pauseImageHost(in Inputs) string {
 	return reference.Domain(named)
 }
 
-// hostFiles are the files of a host: its hosts.toml last, so that what it names is there.
+// hostFiles returns the files of a host: its hosts.toml last, so that what it names is there.
 func hostFiles(registry Registry, credentials []Credential) []File {
 	folder := registryFolder(registry.Host)
 	toml := hostsTOML{registry: registry, credentials: credentials}
@@ -131,7 +131,8 @@ func credentialFiles(registries Registries) []File {
 	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})), Access: host.AccessAdministrators}}
 }
 
-// credentialHost is the host whose images credentials are for. Docker Hub's stand under the name that docker login gave it.
+// credentialHost returns the host whose images credentials are for. Docker Hub's stand under the name that docker login
+// gave it.
 func credentialHost(name string) string {
 	host, _, _ := strings.Cut(name, "/")
 	if host == "index.docker.io" {
@@ -254,7 +255,8 @@ func (h *hostsTOML) endpoint(endpoint Endpoint) {
 
 func (h *hostsTOML) line(text string) { h.text.WriteString(text + "\n") }
 
-// distinctMirrors are the mirrors that can be written, each once, in their order. One that is named for tags and for digests serves both.
+// distinctMirrors returns the mirrors that can be written, each once, in their order. One that is named for tags and
+// for digests serves both.
 func distinctMirrors(mirrors []Mirror) []Mirror {
 	var list []Mirror
 	for _, mirror := range mirrors {

@@ -97,8 +97,9 @@ func isRepositoryPath(text string) bool {
 	return text == "" || len(text) <= 255 && repositoryPath.MatchString(text) && path.Clean(text) == text
 }
 
-// registryFolder is the name of the folder in which containerd looks for the configuration of a host: a colon is no part of a file's name
-// on Windows. Source: containerd, core/remotes/docker/config: hostDirectory, and hostPaths in config_windows.go.
+// registryFolder returns the name of the folder in which containerd looks for the configuration of a host: a colon is
+// no part of a file's name on Windows. Source: containerd, core/remotes/docker/config: hostDirectory, and hostPaths in
+// config_windows.go.
 func registryFolder(host string) string {
 	if name, port, ok := strings.Cut(host, ":"); ok {
 		return name + "_" + port + "_"

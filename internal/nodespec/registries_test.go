@@ -28,7 +28,7 @@ cceNZT9puTvSWvfW
 -----END CERTIFICATE-----
 `
 
-// hostsOf is the hosts.toml of a host as containerd's loader decodes it, and the file.
+// hostsOf returns the hosts.toml of a host as containerd's loader decodes it, and the file.
 func hostsOf(t testing.TB, in Inputs, folder string) (hostsTable, File) {
 	t.Helper()
 	path := `C:\k\containerd\registries\` + folder + `\hosts.toml`
@@ -192,7 +192,7 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	})
 }
 
-// settledRegistries are those of a cluster with every setting that there is.
+// settledRegistries returns those of a cluster with every setting that there is.
 func settledRegistries() Inputs {
 	in := testInputs()
 	in.Cluster.Registries = Registries{

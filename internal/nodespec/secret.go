@@ -11,7 +11,7 @@ func (Secret) String() string { return redacted }
 // GoString hides the text from %#v.
 func (Secret) GoString() string { return redacted }
 
-// Bytes are the content of the file.
+// Bytes returns the content of the file.
 func (f File) Bytes() []byte {
 	if f.Secret != "" {
 		return []byte(string(f.Secret))

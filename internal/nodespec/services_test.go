@@ -21,7 +21,7 @@ func fileAt(t testing.TB, spec NodeSpec, path string) File {
 	return spec.Files[i]
 }
 
-// everything is the inputs with every setting that a cluster may have.
+// everything returns the inputs with every setting that a cluster may have.
 func everything() Inputs {
 	in := azureInputs()
 	in.Cluster.Registries = settledRegistries().Cluster.Registries

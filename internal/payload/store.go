@@ -89,8 +89,8 @@ func (p *Payload) Gaps() []error {
 	return gaps
 }
 
-// Components are the components that hosts of an Infrastructure platform type get, the agent included, in the manifest's order.
-// Optional ones that are not complete are left out.
+// Components returns the components that hosts of an Infrastructure platform type get, the agent included, in the
+// manifest's order. Optional ones that are not complete are left out.
 func (p *Payload) Components(platform string) []Component {
 	var components []Component
 	for _, c := range p.manifest.Components {
@@ -101,7 +101,7 @@ func (p *Payload) Components(platform string) []Component {
 	return components
 }
 
-// Agent is the agent's executable.
+// Agent returns the agent's executable.
 func (p *Payload) Agent() (File, error) {
 	c, ok := p.manifest.Component(ComponentAgent)
 	if !ok {
@@ -209,7 +209,7 @@ func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	return &contentReader{verifiedReader: newVerifiedReader(source, f.Size, sum), close: closeAll}, nil
 }
 
-// StoredBytes is the size of all files and patches of the store, as they lie there.
+// StoredBytes returns the size of all files and patches of the store, as they lie there.
 func (p *Payload) StoredBytes() (int64, error) {
 	entries, err := os.ReadDir(filepath.Join(p.directory, storeName))
 	if err != nil {

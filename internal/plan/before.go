@@ -21,7 +21,7 @@ func (r *restorer) add(operation Operation, disturbs bool) {
 	r.steps = append(r.steps, Step{Name: Name(operation), Operation: operation, Reason: r.why, DisturbsPods: disturbs})
 }
 
-// services are the names of the ledger's services, each after what it depends on.
+// services returns the names of the ledger's services, each after what it depends on.
 func (r *restorer) services() []string {
 	names := slices.Sorted(maps.Keys(r.facts.Ledger.Services))
 	return inOrder(names, func(name string) []string {
@@ -115,8 +115,8 @@ func (r *restorer) directory(path string, before PathBefore, fact FileFact, ther
 	}
 }
 
-// foreign are the entries of a shared folder that neither we nor the node's programs have made. Others may put there what they like, also
-// while the host is a node.
+// foreign returns the entries of a shared folder that neither we nor the node's programs have made. Others may put
+// there what they like, also while the host is a node.
 func (r *restorer) foreign(folder string, fact FileFact) []string {
 	var names []string
 	for _, name := range fact.Entries {

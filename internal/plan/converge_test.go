@@ -131,7 +131,7 @@ func names(steps []plan.Step) []string {
 	return result
 }
 
-// text is a plan for a golden file.
+// text returns a plan for a golden file.
 func text(p plan.Plan) string {
 	var b strings.Builder
 	for _, step := range p.Steps {

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// clusterInputs are those of a node of a cluster with all settings.
+// clusterInputs returns those of a node of a cluster with all settings.
 func clusterInputs() nodespec.Inputs {
 	in := nodespec.Inputs{
 		Cluster: nodespec.Cluster{
@@ -61,7 +61,7 @@ func made(t *testing.T, in nodespec.Inputs) nodespec.NodeSpec {
 	return spec
 }
 
-// settled is a host that was brought to a spec of package nodespec.
+// settled returns a host that was brought to a spec of package nodespec.
 func settled(t *testing.T, spec nodespec.NodeSpec) *model {
 	t.Helper()
 	m := fresh()

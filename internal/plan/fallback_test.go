@@ -59,7 +59,7 @@ func settle(t fataler, m *model, spec nodespec.NodeSpec, kill int) {
 	t.Fatalf("no end: %v", names(o.steps))
 }
 
-// answered is a spec with all that it needs.
+// answered returns a spec with all that it needs.
 func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	spec.Identity.Certificate, spec.Network.PodSubnet = nodeCertificate(), "10.132.1.0/24"
 	return spec

@@ -18,7 +18,7 @@ type certificateState struct {
 	reason      string // why it is not usable
 }
 
-// IdentityOf are the facts of an identity; the name is empty for the kubelet's.
+// IdentityOf returns the facts of an identity; the name is empty for the kubelet's.
 func (f Facts) IdentityOf(name string) IdentityFacts {
 	if name == "" {
 		return f.Identity
@@ -102,7 +102,7 @@ func (m *maker) judgeCertificates() {
 	}
 }
 
-// certificateNeeds are those for the certificates of all identities, met or not, in the order of the spec.
+// certificateNeeds returns those for the certificates of all identities, met or not, in the order of the spec.
 func (m *maker) certificateNeeds() []nodespec.Need {
 	needs := []nodespec.Need{nodespec.NeedCertificate}
 	for _, identity := range m.spec.Identities {
@@ -150,7 +150,7 @@ func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 	return Plan{Steps: m.steps, Needs: needs}
 }
 
-// identityDirectories are the folders of all identities.
+// identityDirectories returns the folders of all identities.
 func identityDirectories(spec nodespec.NodeSpec) []string {
 	directories := []string{spec.Identity.Directory}
 	for _, identity := range spec.Identities {

@@ -24,7 +24,7 @@ var cloud = nodespec.Identity{
 	CommonName: "system:cloud-node-manager:node-a", Organization: "system:cloud-node-managers",
 }
 
-// signed is a request for an identity, and a certificate for its key.
+// signed returns a request for an identity, and a certificate for its key.
 func signed(t *testing.T, identity nodespec.Identity) (request, certificate string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +53,8 @@ func current(identity nodespec.Identity, notAfter time.Time) *plan.CertificateFa
 	}
 }
 
-// withCloud is a spec of a service that needs its own certificate, and facts of a host on which nothing else is to be done.
+// withCloud returns a spec of a service that needs its own certificate, and facts of a host on which nothing else is to
+// be done.
 func withCloud() (nodespec.NodeSpec, plan.Facts) {
 	service := host.ServiceConfig{Name: "cloud-node-manager", CommandLine: `C:\k\cloud-node-manager.exe`, StartType: host.StartManual}
 	spec := nodespec.NodeSpec{

@@ -53,7 +53,7 @@ func recordedService(ledger Ledger, name string) bool {
 	return false
 }
 
-// services are those that an older operator made and the spec does not name.
+// services returns those that an older operator made and the spec does not name.
 func (l leftovers) services(facts Facts, spec nodespec.NodeSpec) []string {
 	var names []string
 	for name, service := range facts.Services {
@@ -74,7 +74,7 @@ func (l leftovers) service(facts Facts, name string) *host.Service {
 	return before
 }
 
-// paths are those that older operators have left, whatever the spec names.
+// paths returns those that older operators have left, whatever the spec names.
 func (l leftovers) paths(facts Facts) []string {
 	var paths []string
 	if !l.there {
@@ -131,7 +131,7 @@ func (l leftovers) theirs(path string) bool {
 	return place && slices.ContainsFunc(l.known, func(known string) bool { return nodespec.Within(known, path) })
 }
 
-// variables are those that WICD has set.
+// variables returns those that WICD has set.
 func (l leftovers) variables(facts Facts) []string {
 	if !l.daemon {
 		return nil

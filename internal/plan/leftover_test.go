@@ -35,7 +35,7 @@ func (m *model) run(config host.ServiceConfig) {
 	m.Services[config.Name] = host.Service{ServiceConfig: config, State: host.ServiceRunning, RunningCommandLine: config.CommandLine, PID: 100 + len(m.Services)}
 }
 
-// withWMCB is a host that an operator of the time before WICD configured: with Docker, and without an agent.
+// withWMCB returns a host that an operator of the time before WICD configured: with Docker, and without an agent.
 func withWMCB() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled
@@ -53,7 +53,7 @@ func withWMCB() *model {
 	return m
 }
 
-// withWICD is a host that an operator of the last releases before this one configured, with its agent at work.
+// withWICD returns a host that an operator of the last releases before this one configured, with its agent at work.
 func withWICD() *model {
 	m := fresh()
 	m.Features["Containers"] = host.FeatureEnabled

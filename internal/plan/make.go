@@ -55,7 +55,7 @@ func Settle(facts Facts, spec nodespec.NodeSpec) Plan {
 	return Plan{Steps: m.steps}
 }
 
-// Restart is the plan that restarts the host and does nothing else.
+// Restart returns the plan that restarts the host and does nothing else.
 func Restart(reason string) Plan {
 	return Plan{Steps: []Step{{
 		Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true,
@@ -108,7 +108,7 @@ func (m *maker) plan() Plan {
 	return Plan{Steps: m.steps, Needs: m.needs()}
 }
 
-// needs are the unmet needs of all that the spec wants, in a fixed order.
+// needs returns the unmet needs of all that the spec wants, in a fixed order.
 func (m *maker) needs() []nodespec.Need {
 	wanted := map[nodespec.Need]bool{}
 	for _, file := range m.spec.Files {
@@ -219,7 +219,7 @@ func (m *maker) setHostName() {
 	}
 }
 
-// nextHostName is the computer name after the next restart.
+// nextHostName returns the computer name after the next restart.
 func nextHostName(facts Facts) string {
 	if facts.System.PendingHostName != "" {
 		return facts.System.PendingHostName

@@ -60,13 +60,14 @@ func below(names map[string][]string) []string {
 	return paths
 }
 
-// OlderPaths are all places where an older operator may have left something, but for those of OlderEntries.
+// OlderPaths returns all places where an older operator may have left something, but for those of OlderEntries.
 func OlderPaths() []string { return slices.Concat(olderFiles, olderFolders, olderLogs) }
 
-// OlderListings are the folders in which an older operator left entries with names that differ from host to host.
+// OlderListings returns the folders in which an older operator left entries with names that differ from host to host.
 func OlderListings() []string { return []string{olderCertificates, olderMirrors} }
 
-// OlderEntries are the places that an older operator has made, if it was here, where one of those folders has an entry.
+// OlderEntries returns the places that an older operator has made, if it was here, where one of those folders has an
+// entry.
 func OlderEntries(folder, name string) []string {
 	path := folder + `\` + name
 	switch {
@@ -89,7 +90,7 @@ func isOlderMirror(path string) bool {
 	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)
 }
 
-// OlderVariables are the environment variables that an older operator may have left.
+// OlderVariables returns the environment variables that an older operator may have left.
 func OlderVariables() []string { return olderVariables }
 
 func isOlder(path string) bool {
@@ -135,8 +136,8 @@ func OlderNode() nodespec.NodeSpec {
 	return spec
 }
 
-// RecordOlder is the ledger of a host that nobody but an older operator has changed, from facts that were gathered for OlderNode. ok is false
-// when no older operator has been there.
+// RecordOlder returns the ledger of a host that nobody but an older operator has changed, from facts that were gathered
+// for OlderNode. ok is false when no older operator has been there.
 func RecordOlder(facts Facts) (ledger Ledger, ok bool) {
 	spec := OlderNode()
 	if !findLeftovers(facts, spec).there {

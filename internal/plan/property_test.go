@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// before is a host on which others may have put anything where the node will be.
+// before returns a host on which others may have put anything where the node will be.
 func before(t *rapid.T) *model {
 	m := fresh()
 	some := rapid.Bool()
@@ -56,7 +56,7 @@ func before(t *rapid.T) *model {
 	return m
 }
 
-// wanted is a node in one of many shapes.
+// wanted returns a node in one of many shapes.
 func wanted(t *rapid.T, label string) nodespec.NodeSpec {
 	spec := node()
 	for _, component := range []string{"containerd", "kubelet", "overlay", "kube-proxy"} {

@@ -67,7 +67,7 @@ func pointer[V any](facts map[string]V, name string) *V {
 	return nil
 }
 
-// recordedPaths are the spec's places but those of the agent, which the operator deletes.
+// recordedPaths returns the spec's places but those of the agent, which the operator deletes.
 func recordedPaths(spec nodespec.NodeSpec) []string {
 	return slices.DeleteFunc(specPaths(spec), func(path string) bool { return nodespec.Within(path, nodespec.AgentRoot) })
 }

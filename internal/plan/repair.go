@@ -47,7 +47,7 @@ func (m *maker) holdBack(failed []string) (left string) {
 	return strings.Join(lacks, "; ")
 }
 
-// nowhere is a file of a release that is nowhere on the host.
+// nowhere returns a file of a release that is nowhere on the host.
 func (m *maker) nowhere(release nodespec.Release) string {
 	for _, file := range release.Files {
 		if _, there := m.facts.Payload[file.SHA256]; !there {

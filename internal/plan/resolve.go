@@ -28,7 +28,8 @@ func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// sourceVIP is the address of kube-proxy's endpoint; empty as long as the node has no pod subnet or there is no such endpoint.
+// sourceVIP returns the address of kube-proxy's endpoint; empty as long as the node has no pod subnet or there is no
+// such endpoint.
 func sourceVIP(facts Facts, network nodespec.Network) string {
 	if network.PodSubnet == "" {
 		return ""

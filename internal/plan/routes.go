@@ -32,7 +32,7 @@ func (r *restorer) route(destination string) {
 
 func (f Facts) hasRoute(destination string) bool { return slices.Contains(f.Routes, destination) }
 
-// NamedRoutes are the destinations that concern us.
+// NamedRoutes returns the destinations that concern us.
 func NamedRoutes(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := slices.Concat(spec.Routes, slices.Collect(maps.Keys(ledger.Routes)))
 	slices.Sort(names)

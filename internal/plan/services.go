@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// ordered are the spec's services, each after what it depends on.
+// ordered returns the spec's services, each after what it depends on.
 func (m *maker) ordered() []nodespec.Service {
 	byName := map[string]nodespec.Service{}
 	names := make([]string, len(m.spec.Services))
@@ -29,7 +29,7 @@ func (m *maker) running(name string) (host.Service, bool) {
 	return fact, there && fact.State != host.ServiceStopped
 }
 
-// servicesToStop are the running services that a change needs to stand still, and those that depend on them.
+// servicesToStop returns the running services that a change needs to stand still, and those that depend on them.
 func (m *maker) servicesToStop() map[string]string {
 	stops := map[string]string{}
 	waiting := m.waiting()
@@ -110,7 +110,8 @@ func (m *maker) stopServices() {
 	}
 }
 
-// waiting are the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one that waits.
+// waiting returns the services, in lower case, that cannot start yet: a need of theirs is unmet, or they depend on one
+// that waits.
 func (m *maker) waiting() map[string]bool {
 	waiting := map[string]bool{}
 	for _, service := range m.ordered() {

@@ -8,7 +8,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// node is a small node: everything that a plan knows is in it.
+// node returns a small node: everything that a plan knows is in it.
 func node() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Schema: 1, Instance: "a", HostName: "a", NodeName: "a", Features: []string{"Containers"},

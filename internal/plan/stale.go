@@ -102,7 +102,7 @@ func (m *maker) removeRelease(r *restorer, directory string) {
 // named are names in the ledger.
 type named struct{ services, firewall, environment, certificates, routes, paths map[string]bool }
 
-// stale are the ledger's entries that the spec does not name. Our own folders are not among them.
+// stale returns the ledger's entries that the spec does not name. Our own folders are not among them.
 func (m *maker) stale() named { return unnamed(m.facts.Ledger, m.spec) }
 
 func unnamed(ledger Ledger, spec nodespec.NodeSpec) named {
@@ -146,7 +146,7 @@ func without[V any](entries map[string]V, kind string, wanted map[string]bool) m
 	return left
 }
 
-// specPaths are all places that a spec names, and the ones that come with every spec.
+// specPaths returns all places that a spec names, and the ones that come with every spec.
 func specPaths(spec nodespec.NodeSpec) []string {
 	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot}, identityDirectories(spec)...)
 	for _, directory := range spec.Directories {
@@ -167,8 +167,8 @@ func specPaths(spec nodespec.NodeSpec) []string {
 // IsNamed reports whether a spec names a place.
 func IsNamed(path string, spec nodespec.NodeSpec) bool { return samePathIn(specPaths(spec), path) }
 
-// Paths are all places that the ledger or the spec names, without repetition and in a fixed order. Those of the agent and the files of
-// releases are not among them.
+// Paths returns all places that the ledger or the spec names, without repetition and in a fixed order. Those of the
+// agent and the files of releases are not among them.
 func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := map[string]bool{}
 	for _, path := range slices.Concat(recordedPaths(spec), slices.Collect(maps.Keys(ledger.Paths))) {

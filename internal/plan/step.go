@@ -32,7 +32,7 @@ type Operation interface {
 	target() string
 }
 
-// Name is the name of the step that does an operation: its kind and its target.
+// Name returns the name of the step that does an operation: its kind and its target.
 func Name(operation Operation) string {
 	return strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T", operation), "plan.") + " " + operation.target())
 }

@@ -56,7 +56,7 @@ func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) m
 	})
 }
 
-// NamedCertificates are the fingerprints that concern us, those that an older operator has imported among them.
+// NamedCertificates returns the fingerprints that concern us, those that an older operator has imported among them.
 func NamedCertificates(ledger Ledger, spec nodespec.NodeSpec, imported []string) []string {
 	names := slices.Concat(imported, slices.Collect(maps.Keys(ledger.TrustedCertificates)))
 	for _, certificate := range spec.TrustedCertificates {

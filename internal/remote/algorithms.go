@@ -74,7 +74,7 @@ func rank(first []string, name string) int {
 	return 1
 }
 
-// algorithmsOfKey are the signature algorithms for a type of key.
+// algorithmsOfKey returns the signature algorithms for a type of key.
 func algorithmsOfKey(keyType string) []string {
 	if keyType == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA}

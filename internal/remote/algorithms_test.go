@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// offered are the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as an attacker on the way reads it.
+// offered returns the names of algorithms in the operator's first packet (SSH_MSG_KEXINIT, RFC 4253, 7.1), as an
+// attacker on the way reads it.
 func offered(t *testing.T, d *remote.Dialer) []string {
 	t.Helper()
 	var names []string

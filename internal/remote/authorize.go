@@ -82,7 +82,7 @@ func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (na
 		windowsPath(candidates[0]), windowsPath(candidates[1]))
 }
 
-// profile is the user's home, where an SFTP session begins.
+// profile returns the user's home, where an SFTP session begins.
 func profile(s *fileSession, user string) string {
 	if home, err := s.RealPath("."); err == nil {
 		if _, err := sftpPath(windowsPath(home)); err == nil && strings.Count(home, "/") > 2 {

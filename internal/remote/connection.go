@@ -46,7 +46,7 @@ func newConnection(d *Dialer, target Target, conn *monitoredConn, client *ssh.Cl
 // HostKey is what the host presented.
 func (c *Connection) HostKey() HostKey { return c.hostKey }
 
-// Address is the IP address of the other end.
+// Address returns the IP address of the other end.
 func (c *Connection) Address() string {
 	address := c.client.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -100,7 +100,7 @@ func (c *Connection) awaitEnd() {
 	close(c.done)
 }
 
-// lost is the error for a connection that ended by itself.
+// lost returns the error for a connection that ended by itself.
 func (c *Connection) lost(err error) *Error {
 	message := "the SSH connection was lost"
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -178,7 +178,7 @@ func dialError(target Target, err error) error {
 	return e
 }
 
-// causeOf is the innermost text of a network error, without addresses and operations.
+// causeOf returns the innermost text of a network error, without addresses and operations.
 func causeOf(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {

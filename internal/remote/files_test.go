@@ -38,7 +38,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// content is a program of n bytes that do not repeat.
+// content returns a program of n bytes that do not repeat.
 func content(n int) []byte {
 	data := make([]byte, n)
 	state := uint32(1)

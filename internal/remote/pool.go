@@ -202,7 +202,7 @@ func (p *Pool) CloseAll() {
 	}
 }
 
-// Len is the number of open connections.
+// Len returns the number of open connections.
 func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -159,7 +159,7 @@ func (x *execution) explain(ctx context.Context, s *session, err error) error {
 	return e
 }
 
-// quote is the end of what was printed besides the answer, for a message.
+// quote returns the end of what was printed besides the answer, for a message.
 func (x *execution) quote(s *session) string {
 	var texts []string
 	for _, text := range []string{s.stderr.String(), x.noise.String()} {

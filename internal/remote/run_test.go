@@ -49,7 +49,7 @@ func run(t *testing.T, c *remote.Connection) (verb.Line, []verb.Type, error) {
 	return line, types, err
 }
 
-// hostWith is a connection to a host with this agent.
+// hostWith returns a connection to a host with this agent.
 func hostWith(t *testing.T, agent func(p *process) int, configure ...func(*server)) (*server, *remote.Connection) {
 	t.Helper()
 	key := newKey(t)

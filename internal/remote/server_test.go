@@ -228,7 +228,7 @@ func (s *server) session(conn net.Conn, channel ssh.Channel, requests <-chan *ss
 	running.Wait()
 }
 
-// exec is the shell.
+// exec returns the shell.
 func (s *server) exec(command string, p *process) int {
 	if command == "echo %OS% $PSHOME" {
 		answer := map[string]string{
@@ -243,7 +243,7 @@ func (s *server) exec(command string, p *process) int {
 	return s.agent(p)
 }
 
-// target is the server as a host to connect to.
+// target returns the server as a host to connect to.
 func (s *server) target(key sshkey.Key) remote.Target {
 	s.started.Do(func() { s.serving.Go(s.accept) })
 	return remote.Target{Instance: "win-1", Namespace: "wmco", Address: "127.0.0.1", Port: s.port, User: "Administrator", Key: key}

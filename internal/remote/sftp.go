@@ -68,7 +68,8 @@ func (s *fileSession) ended() bool {
 	}
 }
 
-// observe is the session's output on its way to the SFTP client: every answer is a sign of life for what is under way.
+// observe returns the session's output on its way to the SFTP client: every answer is a sign of life for what is under
+// way.
 func (s *fileSession) observe(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
@@ -180,7 +181,7 @@ func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx 
 	return err
 }
 
-// sftpPath is the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.
+// sftpPath returns the SFTP form (/C:/k/x) of an absolute Windows path (C:\k\x). It refuses paths that are not plain.
 func sftpPath(windows string) (string, error) {
 	slashed := strings.ReplaceAll(windows, `\`, "/")
 	drive, rest, ok := strings.Cut(slashed, ":")
@@ -191,7 +192,7 @@ func sftpPath(windows string) (string, error) {
 	return "/" + drive + ":" + rest, nil
 }
 
-// windowsPath is the Windows form of an SFTP path.
+// windowsPath returns the Windows form of an SFTP path.
 func windowsPath(sftpPath string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(sftpPath, "/"), "/", `\`)
 }

@@ -72,7 +72,7 @@ func (c *Connection) Send(ctx context.Context, windows string, content *io.Secti
 	return c.verdict(ctx, err, func(err error) error { return u.explain(ctx, windows, err) })
 }
 
-// partialName is a new temporary name beside target.
+// partialName returns a new temporary name beside target.
 func (c *Connection) partialName(target string) (string, error) {
 	var random [4]byte
 	if _, err := io.ReadFull(c.rand, random[:]); err != nil {

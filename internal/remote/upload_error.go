@@ -64,7 +64,7 @@ func (c *Connection) isFull(ctx context.Context, u *upload) bool {
 	return err == nil && full
 }
 
-// transferFailed is the error for file work that failed on a connection that works.
+// transferFailed returns the error for file work that failed on a connection that works.
 func (c *Connection) transferFailed(action string, err error) error {
 	e := &Error{Reason: ReasonTransferFailed, Host: c.target.Address, Err: err,
 		Message: fmt.Sprintf("could not %s (%s)", action, sanitize(err.Error())), Next: "the operator tries again"}

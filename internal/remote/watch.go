@@ -47,7 +47,7 @@ func (w *watch) expect(waiting string, limit time.Duration) {
 	}
 }
 
-// left is the time until the limit passes, and the error when it has passed.
+// left returns the time until the limit passes, and the error when it has passed.
 func (w *watch) left() (time.Duration, *TimeoutError) {
 	now := w.clock.Now()
 	w.mu.Lock()

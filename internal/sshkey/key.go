@@ -41,16 +41,16 @@ func newKey(private any) (Key, error) {
 // Signer signs logins; nil for the zero Key.
 func (k Key) Signer() ssh.Signer { return k.signer }
 
-// AuthorizedKey is the line for a host's authorized_keys file, without comment and without newline.
+// AuthorizedKey returns the line for a host's authorized_keys file, without comment and without newline.
 func (k Key) AuthorizedKey() string { return k.authorizedKey }
 
-// Hash is the lowercase hex SHA-256 of AuthorizedKey, as it stands in the annotation pub-key-hash of Nodes.
+// Hash returns the lowercase hex SHA-256 of AuthorizedKey, as it stands in the annotation pub-key-hash of Nodes.
 func (k Key) Hash() string {
 	sum := sha256.Sum256([]byte(k.authorizedKey))
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprint is the public half's fingerprint as ssh-keygen -l prints it, "SHA256:…"; empty for the zero Key.
+// Fingerprint returns the public half's fingerprint as ssh-keygen -l prints it, "SHA256:…"; empty for the zero Key.
 func (k Key) Fingerprint() string {
 	if k.signer == nil {
 		return ""

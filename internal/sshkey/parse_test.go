@@ -235,7 +235,7 @@ func shortRSA(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// tinyRSA is a key so short that the standard library refuses to read it. Its numbers are not a real pair.
+// tinyRSA returns a key so short that the standard library refuses to read it. Its numbers are not a real pair.
 func tinyRSA(t *testing.T) []byte {
 	t.Helper()
 	n := shortRSA(t).N

@@ -77,7 +77,7 @@ func parseHeader(script []byte) (s Settings, err error) {
 // header is what is left of the lines of a script.
 type header struct{ rest []byte }
 
-// peek is the next line, without its end.
+// peek returns the next line, without its end.
 func (h *header) peek() string {
 	line, _, _ := bytes.Cut(h.rest, []byte("\n"))
 	return string(line)

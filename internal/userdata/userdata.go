@@ -57,8 +57,8 @@ var forms = map[configv1.PlatformType]string{
 
 const plainForm = "plain.ps1.tmpl"
 
-// User is the administrator whom the operator logs in as on Machines of a platform. The Machine API's provider for Azure makes one of its
-// own.
+// User returns the administrator whom the operator logs in as on Machines of a platform. The Machine API's provider for
+// Azure makes one of its own.
 func User(platform string) string {
 	if configv1.PlatformType(platform) == configv1.AzurePlatformType {
 		return "capi"

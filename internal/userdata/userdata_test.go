@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // publicLine is a public key whose private one was thrown away.
 const publicLine = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPwR8Rz6xlBy/9Ow9z7Rsd/mN7N/NvVlDcHzGDFdCPgR"
 
-// longestKey is the longest RSA key that OpenSSH accepts: 16384 bits.
+// longestKey returns the longest RSA key that OpenSSH accepts: 16384 bits.
 func longestKey() ssh.PublicKey {
 	modulus := slices.Concat([]byte{0, 0x80}, make([]byte, 2046), []byte{1})
 	blob := ssh.Marshal(struct {

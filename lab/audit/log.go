@@ -38,7 +38,7 @@ type Event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Resource is the resource with its subresource, as rules of RBAC name it.
+// Resource returns the resource with its subresource, as rules of RBAC name it.
 func (e Event) Resource() string {
 	if e.Object.Subresource == "" {
 		return e.Object.Resource
@@ -84,7 +84,7 @@ func OpenAtEnd(path string) (*Log, error) {
 	return &Log{path: path, offset: info.Size() - last + int64(bytes.LastIndexByte(end, '\n')) + 1}, nil
 }
 
-// Next are the events since the last call.
+// Next returns the events since the last call.
 func (l *Log) Next() ([]Event, error) {
 	file, err := os.Open(l.path)
 	if err != nil {
@@ -124,7 +124,7 @@ func (l *Log) take(data []byte) ([]Event, error) {
 	}
 }
 
-// ServiceAccount is the name by which the API server knows a ServiceAccount.
+// ServiceAccount returns the name by which the API server knows a ServiceAccount.
 func ServiceAccount(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

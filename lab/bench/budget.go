@@ -62,10 +62,10 @@ func Evaluate(r Result) []Line {
 	return append(lines, timeLines(r)...)
 }
 
-// Failed are the lines that are over their budget.
+// Failed returns the lines that are over their budget.
 func Failed(lines []Line) []Line { return with(lines, Over) }
 
-// with are the lines of a verdict.
+// with returns the lines of a verdict.
 func with(lines []Line, verdict Verdict) []Line {
 	var chosen []Line
 	for _, line := range lines {
@@ -152,7 +152,7 @@ func patchLines(r Result) []Line {
 	return lines
 }
 
-// quiets are all of an occasion, together.
+// quiets returns all of an occasion, together.
 func quiets(r Result, occasion Occasion) (cost Cost, writes int, known bool) {
 	for _, quiet := range r.Quiets {
 		if quiet.Occasion == occasion {

@@ -9,7 +9,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// good is a whole run that keeps all budgets, and only just.
+// good returns a whole run that keeps all budgets, and only just.
 func good() Result {
 	cost := Cost{Connections: 2, Execs: 8, SFTPSessions: 2, Reboots: 1, Processes: 40, Services: 20, Received: 25}
 	join := func(hosts int, roundTrip time.Duration, seconds float64) Join {

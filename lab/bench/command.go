@@ -36,7 +36,8 @@ const (
 	noPayload = "none"
 )
 
-// Command is the subcommand bench. Its error, when a budget is passed, is the summary of the run, which is the last line in any case.
+// Command returns the subcommand bench. Its error, when a budget is passed, is the summary of the run, which is the
+// last line in any case.
 func Command() *cobra.Command {
 	o := &options{clock: clock.RealClock{}}
 	command := &cobra.Command{

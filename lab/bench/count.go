@@ -61,7 +61,7 @@ const (
 	reconcilesCounter = "controller_runtime_reconcile_total"
 )
 
-// counter is the sum of a counter's series; label, if not empty, chooses those with its value.
+// counter returns the sum of a counter's series; label, if not empty, chooses those with its value.
 func counter(name, label, value string) (int, error) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {

@@ -48,7 +48,7 @@ The upgrade of a node, and an operator that knows 1,000 instances, have budgets 
 one component is measured where the payload was made with PREVIOUS.
 `
 
-// Summary is the run in one line.
+// Summary returns the run in one line.
 func Summary(r Result) string {
 	missed := Failed(r.Lines)
 	s := fmt.Sprintf("bench: %d of %d budgets kept", len(with(r.Lines, Kept)), len(r.Lines))
@@ -152,7 +152,7 @@ func transferTable(r Result) string {
 		"then all the others in one packed archive, sent ahead.\nBoth begin after the login, over the same line, to one host; packing is not in the time. ≈ is extrapolated from a part of the files:\neach packet waits for the answer to the one before.\n\n" + table(rows)
 }
 
-// table is a Markdown table; the first row is its head.
+// table returns a Markdown table; the first row is its head.
 func table(rows [][]string) string {
 	var b strings.Builder
 	for i, row := range rows {
@@ -169,7 +169,7 @@ func table(rows [][]string) string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.2f MB", float64(n)/1e6) }
 
-// percent is a share of a whole; empty when there is none.
+// percent returns a share of a whole; empty when there is none.
 func percent(part, whole int64) string {
 	if whole <= 0 {
 		return ""

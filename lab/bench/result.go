@@ -63,7 +63,7 @@ func (c Cost) minus(before Cost) Cost {
 	}
 }
 
-// worst is the largest of each kind, which need not all be of one host.
+// worst returns the largest of each kind, which need not all be of one host.
 func worst(costs []Cost) Cost {
 	var w Cost
 	for _, c := range costs {

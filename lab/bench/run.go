@@ -140,12 +140,12 @@ func (o *options) transfers(ctx context.Context, dir string, g goods, result *Re
 	return nil
 }
 
-// complete are the components of a payload that it has all files of, for whatever platform.
+// complete returns the components of a payload that it has all files of, for whatever platform.
 func complete(files *payload.Payload) []payload.Component {
 	return slices.DeleteFunc(slices.Clone(files.Manifest().Components), func(c payload.Component) bool { return files.Missing(c.Name) != nil })
 }
 
-// patchesOf are the patches of a payload with the files that they make.
+// patchesOf returns the patches of a payload with the files that they make.
 func patchesOf(manifest payload.Manifest) []Patch {
 	var patches []Patch
 	for _, patch := range manifest.Patches {

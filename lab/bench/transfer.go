@@ -122,7 +122,8 @@ func transfer(ctx context.Context, clock clock.WithTicker, roundTrip time.Durati
 // plainLimit is about how long the plain way may take.
 const plainLimit = 40 * time.Second
 
-// plainPart is the share of the files that the plain way is measured with: each packet takes at least a round trip.
+// plainPart returns the share of the files that the plain way is measured with: each packet takes at least a round
+// trip.
 func plainPart(g goods, roundTrip time.Duration) float64 {
 	packets := int64(0)
 	for _, file := range g.files {

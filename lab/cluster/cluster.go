@@ -156,7 +156,7 @@ func (c *Cluster) follow(p *process) {
 	}()
 }
 
-// arguments are the flags of the process, and the files it inherits.
+// arguments returns the flags of the process, and the files it inherits.
 func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, error) {
 	c.Kubeconfig = c.path("admin.kubeconfig")
 	args := []string{
@@ -200,10 +200,10 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 	return append(args, "--listen-fd=3", "--listen-fd-kubeconfig="+c.ExternalKubeconfig), []*os.File{file}, nil
 }
 
-// PID is the process id of the control plane.
+// PID returns the process id of the control plane.
 func (c *Cluster) PID() int { return c.current().command.Process.Pid }
 
-// current is the process that there is now; nil before the first.
+// current returns the process that there is now; nil before the first.
 func (c *Cluster) current() *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -193,7 +193,7 @@ func (o *demoOptions) namespace() namespace.Config {
 	return config
 }
 
-// inside is the demo in its namespaces.
+// inside returns the demo in its namespaces.
 func (o *demoOptions) inside(ctx context.Context, environment *namespace.Environment) (exitCode int) {
 	d := &demo{demoOptions: o, dir: environment.Dir, output: newOutput(os.Stdout), board: newBoard()}
 	err := d.listen(environment)

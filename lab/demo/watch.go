@@ -259,7 +259,7 @@ func (d *demo) showMachine(b *board, kind watch.EventType, machine *machinev1.Ma
 	}
 }
 
-// line is a row where there are no columns.
+// line returns a row where there are no columns.
 func line(r row) string {
 	text := fmt.Sprintf("%s (%s): %s", r.name, cmp.Or(r.address, "no address yet"), r.status)
 	if r.step != "" {

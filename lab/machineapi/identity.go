@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// instanceID is the ID of a Machine's virtual machine. It follows from the UID, so that a controller that was killed between making the
-// virtual machine and noting it down finds it again, and a later Machine of the same name gets another one.
+// instanceID returns the ID of a Machine's virtual machine. It follows from the UID, so that a controller that was
+// killed between making the virtual machine and noting it down finds it again, and a later Machine of the same name
+// gets another one.
 func instanceID(platform string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(uid))
 	if platform == "AWS" {

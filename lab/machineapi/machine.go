@@ -132,7 +132,7 @@ func (r *machineReconciler) observe(
 	return reconcile.Result{RequeueAfter: settledPeriod}, nil
 }
 
-// phaseOf is the phase of a Machine whose virtual machine exists.
+// phaseOf returns the phase of a Machine whose virtual machine exists.
 func phaseOf(m *machinev1.Machine) string {
 	switch {
 	case m.Status.NodeRef != nil:

@@ -150,7 +150,7 @@ func TestFailedMachines(t *testing.T) {
 	})
 }
 
-// with is the fixture for a subtest.
+// with returns the fixture for a subtest.
 func (f *fixture) with(t *testing.T) *fixture {
 	g := *f
 	g.t = t

@@ -139,7 +139,7 @@ func readPlatform(ctx context.Context, live client.Reader) (string, error) {
 	return string(configv1.NonePlatformType), nil
 }
 
-// queues are the options of a controller whose queue goes by the clock of o.
+// queues returns the options of a controller whose queue goes by the clock of o.
 func (o Options) queues(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,

@@ -67,7 +67,8 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 	return reconcile.Result{RequeueAfter: waiting}, nil
 }
 
-// selectorOf is a set's selector. One that does not select what the template makes would make Machines without end.
+// selectorOf returns a set's selector. One that does not select what the template makes would make Machines without
+// end.
 func selectorOf(set *machinev1.MachineSet) (labels.Selector, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&set.Spec.Selector)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.Machin
 	return r.saveStatus(ctx, before, set)
 }
 
-// claim is the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
+// claim returns the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
 func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet, all []machinev1.Machine) ([]*machinev1.Machine, error) {
 	var machines []*machinev1.Machine
 	for i := range all {
@@ -166,7 +167,7 @@ func newMachine(set *machinev1.MachineSet) *machinev1.Machine {
 	}
 }
 
-// setsOf are the sets for which a change of a Machine matters: its own, and those that may adopt it.
+// setsOf returns the sets for which a change of a Machine matters: its own, and those that may adopt it.
 func (r *machineSetReconciler) setsOf(ctx context.Context, object client.Object) []reconcile.Request {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}}

@@ -41,7 +41,7 @@ func (f *fixture) newSet(name string, replicas int32, edit ...func(*machinev1.Ma
 	return set
 }
 
-// of are the Machines of a set that are not being deleted.
+// of returns the Machines of a set that are not being deleted.
 func (f *fixture) of(ctx context.Context, set string) ([]machinev1.Machine, error) {
 	list := &machinev1.MachineList{}
 	err := f.List(ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{"machine.openshift.io/cluster-api-machineset": set})
@@ -151,7 +151,7 @@ func columns(t *testing.T, f *fixture) {
 	}
 }
 
-// table is the head of a table and its first row, but for names with random characters and ages.
+// table returns the head of a table and its first row, but for names with random characters and ages.
 func table(t *testing.T, c *http.Client, url string) string {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {

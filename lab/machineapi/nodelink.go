@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// findNode is the Node of a Machine: the one with its provider ID, else the one with its internal address. Two with the same are an error.
+// findNode returns the Node of a Machine: the one with its provider ID, else the one with its internal address. Two
+// with the same are an error.
 func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) (*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.List(ctx, nodes); err != nil {
@@ -66,7 +67,7 @@ func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, nod
 	return client.IgnoreNotFound(err)
 }
 
-// machinesOf are the Machines for which a change of a Node matters.
+// machinesOf returns the Machines for which a change of a Node matters.
 func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -77,7 +78,7 @@ func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object
 	})
 }
 
-// requests are those of the Machines that matter.
+// requests returns those of the Machines that matter.
 func (r *machineReconciler) requests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
 	machines, err := r.machines(ctx)
 	if err != nil {

@@ -86,7 +86,7 @@ func imageField(platform string) string {
 	}
 }
 
-// text is the string at the path, "" when there is none. A number in the path is an index.
+// text returns the string at the path, "" when there is none. A number in the path is an index.
 func text(value any, path ...string) string {
 	for _, step := range path {
 		switch container := value.(type) {

@@ -17,7 +17,7 @@ var settings = []struct {
 	{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
 }
 
-// forbidding is the remedy for each setting of this machine that forbids user namespaces.
+// forbidding returns the remedy for each setting of this machine that forbids user namespaces.
 func forbidding(read func(path string) ([]byte, error)) []string {
 	var remedies []string
 	for _, setting := range settings {

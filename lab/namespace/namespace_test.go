@@ -84,7 +84,8 @@ func greet(address string) {
 	}
 }
 
-// playNested is a program that goes into namespaces, starts a process there that never ends, and waits for its own end.
+// playNested returns a program that goes into namespaces, starts a process there that never ends, and waits for its own
+// end.
 func playNested() int {
 	code, err := Main(Config{Grace: 30 * time.Second}, func(ctx context.Context, e *Environment) int {
 		sleeper := exec.Command(os.Args[0])

@@ -69,12 +69,12 @@ func (b *Bundle) read(path string) error {
 	return nil
 }
 
-// Definition is that of the kind ClusterServiceVersion.
+// Definition returns that of the kind ClusterServiceVersion.
 func Definition() (*unstructured.Unstructured, error) {
 	return plain(crds.ClusterServiceVersion(), "apiextensions.k8s.io/v1", "CustomResourceDefinition")
 }
 
-// ClusterServiceVersion is the one that OLM makes in a namespace.
+// ClusterServiceVersion returns the one that OLM makes in a namespace.
 func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstructured, error) {
 	object, err := plain(b.Version, "operators.coreos.com/v1alpha1", "ClusterServiceVersion")
 	if err == nil {
@@ -83,7 +83,8 @@ func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstruct
 	return object, err
 }
 
-// ClusterWide are the bundle's objects that OLM leaves when the operator is uninstalled: definitions, and the rights of the nodes' programs.
+// ClusterWide returns the bundle's objects that OLM leaves when the operator is uninstalled: definitions, and the
+// rights of the nodes' programs.
 func (b *Bundle) ClusterWide() []*unstructured.Unstructured { return b.clusterWide }
 
 // Objects are what OLM makes, and takes away with the ClusterServiceVersion: Deployment, ServiceAccount, rights, OperatorCondition, and the
@@ -165,7 +166,7 @@ func (l *objectList) deployment(d v1alpha1.StrategyDeploymentSpec, namespace, co
 	l.objects = append(l.objects, deployment)
 }
 
-// plain is a typed object as the API has it, without what only a server writes.
+// plain returns a typed object as the API has it, without what only a server writes.
 func plain(object client.Object, apiVersion, kind string) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -34,7 +34,7 @@ func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 	return map[string][]*unstructured.Unstructured{"from the manifests": manifests, "by OLM": append(made, bundle.ClusterWide()...)}
 }
 
-// the is the one object of a kind whose name begins so.
+// the returns the one object of a kind whose name begins so.
 func the[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
 	t.Helper()
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
@@ -141,7 +141,7 @@ func TestTheOperatorIsProbedAndMeasured(t *testing.T) {
 	}
 }
 
-// mounted is the Secret in the folder that an argument names, if it need not exist.
+// mounted returns the Secret in the folder that an argument names, if it need not exist.
 func mounted(pod corev1.PodSpec, container corev1.Container, argument string) string {
 	for _, mount := range container.VolumeMounts {
 		if !slices.Contains(container.Args, argument+mount.MountPath) || !mount.ReadOnly {

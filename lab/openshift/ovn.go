@@ -54,7 +54,7 @@ func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	return err
 }
 
-// hybridNetwork is the network from which Windows nodes have their pod subnets.
+// hybridNetwork returns the network from which Windows nodes have their pod subnets.
 func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error) {
 	network, err := s.dynamic.Resource(networkResource).Get(ctx, "cluster", metav1.GetOptions{})
 	if err != nil {
@@ -85,7 +85,7 @@ type allocator struct {
 	given map[types.UID]netip.Prefix
 }
 
-// allocate is the lowest subnet that no node has.
+// allocate returns the lowest subnet that no node has.
 func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix, length int) (netip.Prefix, error) {
 	if subnet, ok := a.given[node.UID]; ok {
 		return subnet, nil

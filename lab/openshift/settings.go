@@ -102,7 +102,7 @@ func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResour
 	return nil
 }
 
-// configMap is the data of a ConfigMap; nil when it is not there.
+// configMap returns the data of a ConfigMap; nil when it is not there.
 func (s *standIns) configMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	object, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -59,7 +59,7 @@ func (s *standIns) renderWorkers(ctx context.Context) error {
 	return s.rollOut(ctx, &pool, rendered.GetName())
 }
 
-// installedWorkers is the rendered configuration of the installation, behind the one that the pool names.
+// installedWorkers returns the rendered configuration of the installation, behind the one that the pool names.
 func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	for {
 		config, err := s.dynamic.Resource(machineConfigResource).Get(ctx, name, metav1.GetOptions{})
@@ -74,7 +74,7 @@ func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstruct
 	}
 }
 
-// kubeletSettings are those of all KubeletConfigs for the pool; later ones go before earlier ones.
+// kubeletSettings returns those of all KubeletConfigs for the pool; later ones go before earlier ones.
 func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any, error) {
 	list, err := s.dynamic.Resource(kubeletConfigResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.Ma
 	return all, nil
 }
 
-// withKubeletSettings is the configuration with settings in the kubelet's file; itself without any.
+// withKubeletSettings returns the configuration with settings in the kubelet's file; itself without any.
 func withKubeletSettings(base *unstructured.Unstructured, settings map[string]any) (*unstructured.Unstructured, error) {
 	if len(settings) == 0 {
 		return base, nil

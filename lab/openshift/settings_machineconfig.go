@@ -113,7 +113,7 @@ func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle 
 	return bundle, nil
 }
 
-// registryBundles are the authorities for image registries, a key for each, in order.
+// registryBundles returns the authorities for image registries, a key for each, in order.
 func (s *standIns) registryBundles(ctx context.Context, namespace, name string) (bundles []machineconfigv1.ImageRegistryBundle, err error) {
 	bundles = []machineconfigv1.ImageRegistryBundle{} // An empty list is not null.
 	if name == "" {

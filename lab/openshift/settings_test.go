@@ -169,7 +169,7 @@ func TestKubeletSettingsComeToTheWorkersThroughAnotherRenderedConfiguration(t *t
 	})
 }
 
-// kubeletOf is the kubelet's configuration in a rendered one.
+// kubeletOf returns the kubelet's configuration in a rendered one.
 func (s settings) kubeletOf(name string) string {
 	s.t.Helper()
 	object, err := s.dynamic.Resource(machineConfigResource).Get(s.t.Context(), name, metav1.GetOptions{})

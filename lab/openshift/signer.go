@@ -64,7 +64,7 @@ func (s *Signer) SetValidity(validity func(user string, now time.Time) Validity)
 	s.validity = validity
 }
 
-// Signed are the certificates that were signed so far, oldest first.
+// Signed returns the certificates that were signed so far, oldest first.
 func (s *Signer) Signed() []Signed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

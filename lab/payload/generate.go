@@ -115,7 +115,7 @@ func addFile(source *payload.Source, e Executable, program []byte) {
 	})
 }
 
-// agent is the agent built for Windows, or a stand-in. A version of its own among Versions is for stand-ins alone.
+// agent returns the agent built for Windows, or a stand-in. A version of its own among Versions is for stand-ins alone.
 func (o Options) agent(wicdExe, version string) (payload.Source, error) {
 	if wicdExe == "" {
 		version = cmp.Or(o.Versions[payload.ComponentAgent], version)

@@ -27,7 +27,7 @@ type Arrival struct {
 	Between time.Duration
 }
 
-// Total is all of it.
+// Total returns all of it.
 func (a Arrival) Total() time.Duration { return a.Own() + a.UserData + a.Windows + a.Line }
 
 // Own is what the operator adds to what host and line take.
@@ -74,7 +74,7 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	return a, nil
 }
 
-// entries are those of a kind in the machine's journal whose detail begins so.
+// entries returns those of a kind in the machine's journal whose detail begins so.
 func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
 	return h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.HasPrefix(e.Detail, detail) })
 }

@@ -27,7 +27,7 @@ func hostKey(h *Host) string {
 // nodeServices are those without which a node runs no pods.
 var nodeServices = []string{"kubelet", "containerd"}
 
-// journals are the starts and ends of services on all hosts since the beginning, by time.
+// journals returns the starts and ends of services on all hosts since the beginning, by time.
 func (a *Availability) journals() []serviceChange {
 	var all []serviceChange
 	for _, h := range append(a.rig.Hosts(), a.rig.MachineHosts()...) {

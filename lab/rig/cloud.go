@@ -155,7 +155,7 @@ func (c *cloud) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-// addresses are those that the platform tells.
+// addresses returns those that the platform tells.
 func (v *vm) addresses() []corev1.NodeAddress {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: v.address}}
 	name := v.spec.MachineName

@@ -46,7 +46,7 @@ func newCloudLab(t *testing.T, options VMOptions) *cloudLab {
 	return l
 }
 
-// windows is a virtual machine with the operator's user data.
+// windows returns a virtual machine with the operator's user data.
 func (l *cloudLab) windows(platform, name string) machineapi.VirtualMachine {
 	l.Helper()
 	data, err := userdata.Generate(platform, l.signer.PublicKey())

@@ -42,7 +42,8 @@ func newGuest(alive context.Context, v *vm, h *Host) *guest {
 	return g
 }
 
-// runnable is the script in the user data that the platform's agent runs, nil when there is none, and whether it runs at each boot.
+// runnable returns the script in the user data that the platform's agent runs, nil when there is none, and whether it
+// runs at each boot.
 func runnable(platform string, userData []byte) (script []byte, always bool) {
 	switch platform {
 	case platformAWS: // EC2Launch runs what is between tags.
@@ -64,7 +65,7 @@ func runnable(platform string, userData []byte) (script []byte, always bool) {
 	return nil, false // The Machine API hands it over as Ignition does, which nothing in a Windows template looks for.
 }
 
-// untagged is a script, nil when it is not PowerShell: tags are a syntax error there.
+// untagged returns a script, nil when it is not PowerShell: tags are a syntax error there.
 func untagged(script []byte) []byte {
 	if bytes.HasPrefix(bytes.TrimSpace(script), []byte("<")) || bytes.HasPrefix(bytes.TrimSpace(script), []byte("{")) {
 		return nil

@@ -81,7 +81,7 @@ type Host struct {
 	guest *guest
 }
 
-// Entry is the host's key and value in the ConfigMap windows-instances.
+// Entry returns the host's key and value in the ConfigMap windows-instances.
 func (h *Host) Entry() (address, value string) {
 	return cmp.Or(h.Options.DNSName, h.Options.Address), "username=" + h.Options.Username
 }
@@ -118,7 +118,7 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	return h, nil
 }
 
-// at is the host's present address.
+// at returns the host's present address.
 func (h *Host) at() string {
 	address, _ := h.address.Load().(string) // nothing else is stored
 	return address
@@ -194,7 +194,8 @@ func (r *Rig) MoveHost(ctx context.Context, h *Host, address string) error {
 	return nil
 }
 
-// Host is the bring-your-own host with the computer name it was made with. It panics when there is none: the name is the test's own.
+// Host returns the bring-your-own host with the computer name it was made with. It panics when there is none: the name
+// is the test's own.
 func (r *Rig) Host(name string) *Host {
 	for _, h := range r.Hosts() {
 		if h.Options.Name == name {
@@ -204,7 +205,7 @@ func (r *Rig) Host(name string) *Host {
 	panic(fmt.Sprintf("the rig has no host %q", name))
 }
 
-// Hosts are all bring-your-own hosts, in the order they were added.
+// Hosts returns all bring-your-own hosts, in the order they were added.
 func (r *Rig) Hosts() []*Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -115,7 +115,7 @@ func (r *Rig) ListHosts(ctx context.Context, names ...string) error {
 	return r.SetInstances(ctx, r.Entries(names...))
 }
 
-// Entries are the entries of windows-instances for hosts by computer name; for all when none is named.
+// Entries returns the entries of windows-instances for hosts by computer name; for all when none is named.
 func (r *Rig) Entries(names ...string) map[string]string {
 	hosts := r.Hosts()
 	if len(names) > 0 {

@@ -39,24 +39,24 @@ func (r *Rig) newKey() ([]byte, sshkey.Key, error) {
 	return data, key, nil
 }
 
-// publicKey is the key that administrators put on new hosts now.
+// publicKey returns the key that administrators put on new hosts now.
 func (r *Rig) publicKey() ssh.PublicKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.key.Signer().PublicKey()
 }
 
-// imageKey is the key in the templates that administrators made.
+// imageKey returns the key in the templates that administrators made.
 func (r *Rig) imageKey() ssh.PublicKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.templateKey.Signer().PublicKey()
 }
 
-// PublicKey is the key that the operator's private key belongs to.
+// PublicKey returns the key that the operator's private key belongs to.
 func (r *Rig) PublicKey() ssh.PublicKey { return r.publicKey() }
 
-// PrivateKey is the key that new hosts know, in OpenSSH form.
+// PrivateKey returns the key that new hosts know, in OpenSSH form.
 func (r *Rig) PrivateKey() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

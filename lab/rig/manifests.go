@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/examples"
 )
 
-// Manifests are the objects of deploy/ for a namespace, as an overlay that sets it gives them.
+// Manifests returns the objects of deploy/ for a namespace, as an overlay that sets it gives them.
 func Manifests(namespace string) ([]*unstructured.Unstructured, error) {
 	files := filesys.MakeFsInMemory()
 	err := fs.WalkDir(deploy.Files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -60,7 +60,7 @@ func Manifests(namespace string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Example is the object in a file of examples/.
+// Example returns the object in a file of examples/.
 func Example(name string) (*unstructured.Unstructured, error) {
 	data, err := examples.Files.ReadFile(name)
 	if err != nil {

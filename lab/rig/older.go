@@ -25,7 +25,7 @@ const (
 	OlderContainerd OlderKind = "containerd"
 )
 
-// Version is one of that generation, in the form in which it named itself.
+// Version returns one of that generation, in the form in which it named itself.
 func (k OlderKind) Version() string {
 	switch k {
 	case OlderDocker:

@@ -20,7 +20,7 @@ const olderAgentMagic = "MZwmco-lab-older-agent\n"
 // olderAgentPeriod is how often it looks. The real one does so at each change of its Node, and every two minutes.
 const olderAgentPeriod = time.Second
 
-// olderAgent is the executable of an agent that keeps services as they are given.
+// olderAgent returns the executable of an agent that keeps services as they are given.
 func olderAgent(services []host.ServiceConfig) ([]byte, error) {
 	data, err := json.Marshal(services)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// olderBootstrapperServices are those of version 6. Windows starts each of them at a boot.
+// olderBootstrapperServices returns those of version 6. Windows starts each of them at a boot.
 func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
 		return host.ServiceConfig{Name: name, CommandLine: line, StartType: host.StartAutomatic, Dependencies: dependencies}
@@ -29,7 +29,8 @@ func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderBootstrapperLayout is that of version 6: the bootstrapper and its files, and containerd in the place of Docker.
+// olderBootstrapperLayout returns that of version 6: the bootstrapper and its files, and containerd in the place of
+// Docker.
 func olderBootstrapperLayout(in olderInputs) olderLayout {
 	files := map[string]string{
 		`C:\k\wmcb.exe`:                          "MZ",

@@ -33,7 +33,7 @@ type olderInputs struct {
 
 const olderNetwork = "OVNKubernetesHybridOverlayNetwork"
 
-// kubeconfig is one with the kubelet's certificate, or with a token.
+// kubeconfig returns one with the kubelet's certificate, or with a token.
 func (in olderInputs) kubeconfig(user string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		fmt.Sprintf("clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]\n", in.server, base64.StdEncoding.EncodeToString(in.authority)) +
@@ -45,7 +45,8 @@ const (
 	olderTokenUser       = `{token: an-older-token}`
 )
 
-// olderDockerLayout is that of WMCB: it made the kubelet's service and the operator the others, all with programs directly in C:\k.
+// olderDockerLayout returns that of WMCB: it made the kubelet's service and the operator the others, all with programs
+// directly in C:\k.
 func olderDockerLayout(in olderInputs) olderLayout {
 	services := []host.ServiceConfig{
 		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`, StartType: host.StartAutomatic},
@@ -96,7 +97,7 @@ func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
 	return olderContainerdLayout(in)
 }
 
-// olderContainerdServices are those of WICD, all but its own.
+// olderContainerdServices returns those of WICD, all but its own.
 func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
@@ -116,7 +117,7 @@ func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderContainerdLayout is that of WICD.
+// olderContainerdLayout returns that of WICD.
 func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 	services := olderContainerdServices(in)
 	agent, err := olderAgent(services)

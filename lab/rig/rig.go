@@ -273,7 +273,7 @@ func (r *Rig) startHosts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Cluster is the control plane.
+// Cluster returns the control plane.
 func (r *Rig) Cluster() *cluster.Cluster { return r.cluster }
 
 // Network is where the hosts are.
@@ -282,10 +282,10 @@ func (r *Rig) Network() Network { return r.network }
 // Dir holds what the rig writes.
 func (r *Rig) Dir() string { return r.dir }
 
-// PayloadDir is the payload that is brought to hosts.
+// PayloadDir returns the payload that is brought to hosts.
 func (r *Rig) PayloadDir() string { return r.payloadDir }
 
-// Namespace is the operator's.
+// Namespace returns the operator's.
 func (r *Rig) Namespace() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,7 +47,7 @@ func (r *Rig) InjectVM(fault VMFault) (mend func()) {
 	}
 }
 
-// faultsOf are the faults of a Machine's virtual machine now. The lock is held.
+// faultsOf returns the faults of a Machine's virtual machine now. The lock is held.
 func (c *cloud) faultsOf(machine string) []*activeVMFault {
 	var faults []*activeVMFault
 	for _, fault := range c.faults {

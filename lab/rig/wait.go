@@ -98,7 +98,7 @@ func IsReady(instance *v1alpha1.WindowsInstance) bool {
 		meta.IsStatusConditionTrue(instance.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// Instance is the instance of a host as the API server has it now; nil when there is none.
+// Instance returns the instance of a host as the API server has it now; nil when there is none.
 func (r *Rig) Instance(ctx context.Context, name string) (*v1alpha1.WindowsInstance, error) {
 	return r.instance(ctx, r.Client, r.Host(name))
 }

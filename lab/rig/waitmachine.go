@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/userdata"
 )
 
-// MachineHost is the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+// MachineHost returns the host of a Machine; nil while its virtual machine does not run, and when it is gone.
 func (r *Rig) MachineHost(machine string) *Host {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
@@ -28,14 +28,15 @@ func (r *Rig) MachineHost(machine string) *Host {
 	return nil
 }
 
-// MachineHosts are all hosts that were ever made for Machines, oldest first. Of those that are gone, the journals can still be read.
+// MachineHosts returns all hosts that were ever made for Machines, oldest first. Of those that are gone, the journals
+// can still be read.
 func (r *Rig) MachineHosts() []*Host {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()
 	return slices.Clone(r.cloud.ever)
 }
 
-// MachineName is the name of the Machine that the host was made for, "" for one that somebody has brought.
+// MachineName returns the name of the Machine that the host was made for, "" for one that somebody has brought.
 func (h *Host) MachineName() string {
 	if h.vm == nil {
 		return ""
@@ -52,7 +53,7 @@ func (r *Rig) DestroyMachineHost(ctx context.Context, machine string) error {
 	return r.cloud.Delete(ctx, h.vm.spec.ID)
 }
 
-// MachineInstance is the instance of a Machine as the API server has it now; nil when there is none.
+// MachineInstance returns the instance of a Machine as the API server has it now; nil when there is none.
 func (r *Rig) MachineInstance(ctx context.Context, machine string) (*v1alpha1.WindowsInstance, error) {
 	return machineInstance(ctx, r.Client, r.Namespace(), machine)
 }

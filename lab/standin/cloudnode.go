@@ -152,7 +152,7 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 	return nil
 }
 
-// azureProviderID is the ID of a virtual machine of which the lab's cloud tells nothing.
+// azureProviderID returns the ID of a virtual machine of which the lab's cloud tells nothing.
 func azureProviderID(name, _ string) string {
 	return "azure:///subscriptions/00000000-0000-0000-0000-000000000002/resourceGroups/lab-rg/providers/Microsoft.Compute/virtualMachines/" + name
 }

@@ -119,7 +119,7 @@ func makeContent(p *node.Process, config containerdConfig) error {
 	return p.Machine.Hold(database)
 }
 
-// endpoint is the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.
+// endpoint returns the address in the form that clients use: \\.\pipe\name is npipe://./pipe/name.
 func (c containerdConfig) endpoint() string {
 	return "npipe:" + strings.ReplaceAll(c.GRPC.Address, `\`, "/")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// servingPair is a certificate for a name, signed by itself, and its key.
+// servingPair returns a certificate for a name, signed by itself, and its key.
 func servingPair(t *testing.T, name string) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -187,7 +187,8 @@ func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 	return o.p.Machine.CreateNetwork(ctx, wanted)
 }
 
-// gatewayMAC is the address that Windows gives to the gateway of an overlay network, made of the host's IPv4 address.
+// gatewayMAC returns the address that Windows gives to the gateway of an overlay network, made of the host's IPv4
+// address.
 func gatewayMAC(machine node.Machine) string {
 	ip := net.IPv4(127, 0, 0, 1)
 	if addresses := machine.Addresses(); len(addresses) > 0 {

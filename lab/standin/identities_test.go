@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// ovnRequests are the requests for the overlay's identity of the node.
+// ovnRequests returns the requests for the overlay's identity of the node.
 func (h *clusterHost) ovnRequests(ctx context.Context) ([]certificatesv1.CertificateSigningRequest, error) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientSignerName,
@@ -100,7 +100,7 @@ func TestCloudNodeManagerInitializesItsNodeWithItsOwnRights(t *testing.T) {
 	}
 }
 
-// clientCertificate is a signed certificate with its key, in PEM.
+// clientCertificate returns a signed certificate with its key, in PEM.
 func (h *clusterHost) clientCertificate(name, group string) string {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -92,7 +92,7 @@ type table struct {
 	runtimes map[any]*containerRuntime // by the machine's ID
 }
 
-// find is the program table.
+// find returns the program table.
 func (t *table) find(content []byte) (fake.Program, error) {
 	e, err := payload.ReadExecutable(content)
 	if err != nil {

@@ -67,7 +67,7 @@ func (h *clusterHost) age() {
 	}
 }
 
-// requests are the node's requests for a new client certificate.
+// requests returns the node's requests for a new client certificate.
 func (h *clusterHost) requests(ctx context.Context) (count int) {
 	list, err := h.admin.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -81,10 +81,10 @@ func (h *clusterHost) requests(ctx context.Context) (count int) {
 	return count
 }
 
-// link is the file store's.
+// link returns the file store's.
 func (h *clusterHost) link() string { return filepath.Join(h.pki, "kubelet-client-current.pem") }
 
-// current is the content behind the file store's link.
+// current returns the content behind the file store's link.
 func (h *clusterHost) current(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(h.link())

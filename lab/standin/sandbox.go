@@ -129,7 +129,8 @@ func (r *containerRuntime) deleteEndpoint(ctx context.Context, s sandbox) error 
 	return err
 }
 
-// podNetwork is the name in the first configuration of the pod network, which the win-overlay plugin takes for the HNS network's.
+// podNetwork returns the name in the first configuration of the pod network, which the win-overlay plugin takes for the
+// HNS network's.
 func (r *containerRuntime) podNetwork() (string, error) {
 	drive := r.process.Machine
 	names, err := drive.List(r.cniDirectory)

@@ -24,7 +24,7 @@ func (m realMachine) Spawn(path string, args ...string) (node.Child, error) {
 	return realChild{child}, err
 }
 
-// kubeletProcess is the kubelet's process on a machine on which containerd runs too.
+// kubeletProcess returns the kubelet's process on a machine on which containerd runs too.
 func kubeletProcess(t *testing.T) *node.Process {
 	t.Helper()
 	processes := make(chan *fake.Process, 1)

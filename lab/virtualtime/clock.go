@@ -73,7 +73,7 @@ func (c *Clock) set(t *timer, d time.Duration) {
 	heap.Push(&c.timers, t)
 }
 
-// next is the time to the next timer; false when there is none.
+// next returns the time to the next timer; false when there is none.
 func (c *Clock) next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -36,5 +36,5 @@ func (c *Clock) Run(ctx context.Context, busy func() bool) {
 	}
 }
 
-// pause is the time between two looks before a leap.
+// pause returns the time between two looks before a leap.
 func pause(leap time.Duration) time.Duration { return min(max(leap/part, shortestPause), longestPause) }

@@ -62,7 +62,7 @@ func buildProgram(ctx context.Context, repository, system, name, dir string) (st
 	return path, os.Rename(built, path)
 }
 
-// digestFiles is a short digest of the files' contents.
+// digestFiles returns a short digest of the files' contents.
 func digestFiles(paths ...string) (string, error) {
 	hash := sha256.New()
 	for _, path := range paths {
@@ -76,7 +76,7 @@ func digestFiles(paths ...string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }
 
-// lastLines is the end of an output, for an error.
+// lastLines returns the end of an output, for an error.
 func lastLines(output string) string {
 	const limit = 1 << 10
 	output = strings.TrimSpace(output)

@@ -49,7 +49,7 @@ func cutDrive(windows string) (rest string, ok bool) {
 	return windows[3:], true
 }
 
-// present is the name as the folder has it.
+// present returns the name as the folder has it.
 func present(folder, name string) string {
 	if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
 		return name
@@ -116,8 +116,8 @@ func writeFile(prefix, windows string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// Refused are the command lines of programs that were called though they are only stubs: PowerShell, netsh, dism and so on. Product
-// code must never call one.
+// Refused returns the command lines of programs that were called though they are only stubs: PowerShell, netsh, dism
+// and so on. Product code must never call one.
 func (h *Host) Refused() ([]string, error) {
 	path, err := h.Path(refusedPath)
 	if err != nil {

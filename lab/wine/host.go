@@ -137,7 +137,7 @@ func (h *Host) setUp(ctx context.Context) error {
 	return h.process.wait(ctx, func(s state) bool { return s.ready })
 }
 
-// hostsFile is the caller's, with Options.Names.
+// hostsFile returns the caller's, with Options.Names.
 func (h *Host) hostsFile() (string, error) {
 	hosts, err := os.ReadFile("/etc/hosts")
 	if err != nil {
@@ -213,13 +213,13 @@ func (h *Host) WaitBoot(ctx context.Context, n int) error {
 	return nil
 }
 
-// Name is the computer name that the host was made with.
+// Name returns the computer name that the host was made with.
 func (h *Host) Name() string { return h.options.Name }
 
 // Address is host:port of its SSH server.
 func (h *Host) Address() string { return net.JoinHostPort(h.options.Address.String(), "22") }
 
-// HostKey is that of its SSH server.
+// HostKey returns that of its SSH server.
 func (h *Host) HostKey() ssh.PublicKey { return h.hostKey }
 
 // Journal is what happened so far: boots, logins, commands and file sessions.
@@ -232,7 +232,7 @@ func (h *Host) Journal() []Entry {
 // consoleLimit is how many bytes of the console an error quotes.
 const consoleLimit = 2 << 10
 
-// console is the end of what Wine and the SSH server wrote to standard error, for errors.
+// console returns the end of what Wine and the SSH server wrote to standard error, for errors.
 func (h *Host) console() string { return console(h.dir) }
 
 func console(dir string) string {

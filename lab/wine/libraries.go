@@ -55,7 +55,7 @@ func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	return nil
 }
 
-// wineLibraries are the libraries of Wine's own below a root that are patched.
+// wineLibraries returns the libraries of Wine's own below a root that are patched.
 func wineLibraries(root string) []string {
 	var files []string
 	for _, name := range standin.PatchedLibraries() {
@@ -77,7 +77,7 @@ func (b *Base) patchWine(root string) error {
 	return standin.PatchWine(root)
 }
 
-// overlays are the files that hosts see in place of the chroot's, by path in the chroot.
+// overlays returns the files that hosts see in place of the chroot's, by path in the chroot.
 func (b *Base) overlays() map[string]string {
 	overlays := map[string]string{}
 	for i, inRoot := range wineLibraries("/") {
@@ -86,7 +86,7 @@ func (b *Base) overlays() map[string]string {
 	return overlays
 }
 
-// libraryFiles are the built libraries.
+// libraryFiles returns the built libraries.
 func (b *Base) libraryFiles() []string {
 	var files []string
 	for _, name := range standin.Libraries() {

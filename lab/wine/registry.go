@@ -31,7 +31,7 @@ func addToRegistry(file string, additions ...string) error {
 	return nil
 }
 
-// registry is the identity in Wine's registry format.
+// registry returns the identity in Wine's registry format.
 func (i Identity) registry() string {
 	var b strings.Builder
 	b.WriteString("[Software\\\\Microsoft\\\\Windows NT\\\\CurrentVersion]\n")
@@ -48,8 +48,8 @@ func (i Identity) registry() string {
 	return b.String()
 }
 
-// hostName is the host name of the first boot. Wine writes the one of each boot to the same place, and what a program sets for the
-// next boot; see lab/wine/machine.
+// hostName returns the host name of the first boot. Wine writes the one of each boot to the same place, and what a
+// program sets for the next boot; see lab/wine/machine.
 func hostName(name string) string {
 	return fmt.Sprintf("[System\\\\ControlSet001\\\\Services\\\\Tcpip\\\\Parameters]\n\"Hostname\"=%q\n", name)
 }

@@ -63,7 +63,7 @@ func (c *Cloud) Close() error {
 	return errors.Join(c.errs...)
 }
 
-// Host is the host of a Machine; nil while its virtual machine does not run, and when it is gone.
+// Host returns the host of a Machine; nil while its virtual machine does not run, and when it is gone.
 func (c *Cloud) Host(machine string) *wine.Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *Cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 	return nil
 }
 
-// imageSystem is the version of Windows of an image, which its name tells: 2019, else 2022.
+// imageSystem returns the version of Windows of an image, which its name tells: 2019, else 2022.
 func imageSystem(spec machineapi.VirtualMachine) (wine.Identity, error) {
 	switch {
 	case spec.OperatingSystem != machineapi.Windows:

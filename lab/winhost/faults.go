@@ -83,7 +83,7 @@ var faultKinds = []faultKind{
 // defaultNoise is what login scripts and AutoRun commands print, with the byte order mark of a UTF-16 program.
 const defaultNoise = "\xff\xfeActive code page: 437\r\n*** Property of Example Corp. ***\r\n{\"not\": \"ours\"}\r\n\r\n"
 
-// AllFaults are all faults there are.
+// AllFaults returns all faults there are.
 func AllFaults() []Fault {
 	faults := make([]Fault, len(faultKinds))
 	for i, kind := range faultKinds {
@@ -108,10 +108,10 @@ func ParseFault(name string) (Fault, error) {
 	return Fault(name), nil
 }
 
-// Description is the fault in words.
+// Description returns the fault in words.
 func (f Fault) Description() string { return f.kind().description }
 
-// Example is a choice of parameters that shows the fault.
+// Example returns a choice of parameters that shows the fault.
 func (f Fault) Example() Parameters { return f.kind().example }
 
 // Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics for a name
@@ -163,7 +163,7 @@ func (f *faults) remove(fault *activeFault) {
 	close(fault.cleared)
 }
 
-// find is the fault if it is active, else nil.
+// find returns the fault if it is active, else nil.
 func (f *faults) find(fault Fault) *activeFault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

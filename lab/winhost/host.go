@@ -92,7 +92,7 @@ func New(options Options) *Host {
 	}
 }
 
-// Machine is the machine behind the server.
+// Machine returns the machine behind the server.
 func (h *Host) Machine() *fake.Machine { return h.machine }
 
 // Start installs the server on the machine: its host key and key files are written, and it listens as soon as the machine runs,

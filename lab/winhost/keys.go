@@ -91,7 +91,7 @@ func (h *Host) writeFile(path string, data []byte) error {
 	return drive.WriteFile(path, data)
 }
 
-// keyFile is the file that holds the keys of a user. User names are compared without case.
+// keyFile returns the file that holds the keys of a user. User names are compared without case.
 func (h *Host) keyFile(user string) (path string, ok bool) {
 	is := func(name string) bool { return strings.EqualFold(name, user) }
 	if slices.ContainsFunc(h.options.StandardUsers, is) {
@@ -169,7 +169,7 @@ func newHostKey(rand io.Reader) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// hostKey is the key that the host shows now.
+// hostKey returns the key that the host shows now.
 func (h *Host) hostKey() (ssh.Signer, error) {
 	if changed := h.faults.find(ChangedHostKey); changed != nil {
 		return changed.hostKey, nil
@@ -181,7 +181,7 @@ func (h *Host) hostKey() (ssh.Signer, error) {
 	return ssh.ParsePrivateKey(data)
 }
 
-// HostKey is the public part of the key that the host shows now.
+// HostKey returns the public part of the key that the host shows now.
 func (h *Host) HostKey() (ssh.PublicKey, error) {
 	signer, err := h.hostKey()
 	if err != nil {

@@ -105,7 +105,7 @@ func (n *Network) dial(ctx context.Context, network, ip, port string) (net.Conn,
 	}
 }
 
-// timeout is the error of a dial that was not answered in time.
+// timeout returns the error of a dial that was not answered in time.
 func timeout(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return os.ErrDeadlineExceeded
@@ -150,7 +150,7 @@ func (l *networkListener) loopback() netip.AddrPort {
 	return address
 }
 
-// Addr is the address as the network knows it.
+// Addr returns the address as the network knows it.
 func (l *networkListener) Addr() net.Addr { return l.address }
 
 // Accept implements net.Listener.

@@ -39,8 +39,8 @@ type files struct {
 	open map[string]*upload // by path in lower case
 }
 
-// status is an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows said: a full
-// disk and a file that is there already are both a failure.
+// status returns an error as the client sees it. OpenSSH sends a number and its standard text, nothing of what Windows
+// said: a full disk and a file that is there already are both a failure.
 func status(err error) error {
 	switch {
 	case err == nil:
@@ -55,8 +55,8 @@ func status(err error) error {
 	return sftp.ErrSSHFxFailure
 }
 
-// windowsPath is the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the client left out
-// the slash before the drive.
+// windowsPath returns the path on the drive: C:\k for /C:/k, and for what lies below the start folder only because the
+// client left out the slash before the drive.
 func windowsPath(name string) string {
 	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
 	for i := len(name) - 3; i >= 0; i-- {
@@ -71,7 +71,7 @@ func windowsPath(name string) string {
 	return strings.ReplaceAll(name, "/", `\`)
 }
 
-// sftpPath is the path as SFTP clients see it.
+// sftpPath returns the path as SFTP clients see it.
 func sftpPath(path string) string { return "/" + strings.ReplaceAll(path, `\`, "/") }
 
 // upload is a file that is open for writing.
@@ -100,7 +100,7 @@ func (u *upload) Close() error {
 	return status(u.FileWriter.Close())
 }
 
-// uploading is the open file of this session at the path, if there is one.
+// uploading returns the open file of this session at the path, if there is one.
 func (f *files) uploading(path string) *upload {
 	f.mu.Lock()
 	defer f.mu.Unlock()

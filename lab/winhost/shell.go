@@ -84,7 +84,7 @@ func forbidden(program string) bool {
 // environment holds variables as Windows compares their names: in lower case.
 type environment map[string]string
 
-// variables are the environment of a user's process as the shell sees it.
+// variables returns the environment of a user's process as the shell sees it.
 func (h *Host) variables(ctx context.Context, user string) environment {
 	env := environment{
 		"os": "Windows_NT", "systemdrive": "C:", "systemroot": `C:\Windows`, "programdata": `C:\ProgramData`,

@@ -15,7 +15,7 @@ import (
 	"github.com/containernetworking/plugins/plugins/ipam/host-local/backend/allocator"
 )
 
-// configurations are the golden files of the pod network, filled in.
+// configurations returns the golden files of the pod network, filled in.
 func configurations(t *testing.T) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob("../../internal/nodespec/testdata/*/cni/config/cni.conf")

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const testdata = "../../internal/nodespec/testdata"
 
-// configurations are the golden files of containerd's own configuration.
+// configurations returns the golden files of containerd's own configuration.
 func configurations(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(testdata, "*", "containerd", "containerd_conf.toml"))

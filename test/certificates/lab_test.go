@@ -107,7 +107,7 @@ func (l lab) eventually(limit time.Duration, what string, holds func() bool) {
 	})
 }
 
-// history are the certificates that were signed, a line each.
+// history returns the certificates that were signed, a line each.
 func (l lab) history() string {
 	var b strings.Builder
 	for _, c := range l.signer.Signed() {

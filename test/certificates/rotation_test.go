@@ -33,7 +33,7 @@ const kubeletPKI = `C:\var\lib\kubelet\pki`
 // holding is a certificate that a host has, and renews or is given another of.
 type holding struct{ name, user, signer, link string }
 
-// holdings are those of a host.
+// holdings returns those of a host.
 func holdings(h *rig.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
@@ -213,7 +213,8 @@ func isGood(h *rig.Host, held holding) bool {
 	return got != nil && time.Now().Before(got.NotAfter)
 }
 
-// renewals are the certificates in a host's hands that began since: those before began long before they were signed.
+// renewals returns the certificates in a host's hands that began since: those before began long before they were
+// signed.
 func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	return slices.DeleteFunc(l.signer.Signed(), func(c openshift.Signed) bool {
 		return c.User != held.user || c.SignerName != held.signer || c.At.Before(since)

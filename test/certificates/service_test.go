@@ -60,7 +60,7 @@ func (l lab) watch(h *rig.Host) *witness {
 	return w
 }
 
-// look is one look.
+// look returns one look.
 func (w *witness) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -84,7 +84,7 @@ func (w *witness) look(ctx context.Context) error {
 	return nil
 }
 
-// serving is the kubelet's serving certificate, verified as the API server does.
+// serving returns the kubelet's serving certificate, verified as the API server does.
 func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
 	authority, err := w.lab.Cluster().CSRSigner()
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *witness) end() (failures []string, certificates int) {
 	return w.failures, len(w.serials)
 }
 
-// inUse is the certificate behind a link on the host; nil when there is none.
+// inUse returns the certificate behind a link on the host; nil when there is none.
 func inUse(h *rig.Host, link string) *x509.Certificate {
 	data, err := h.Machine().Drive().ReadFile(link)
 	if err != nil {

@@ -30,7 +30,7 @@ func needsWine(t *testing.T) context.Context {
 	return ctx
 }
 
-// forWindows is a go command that builds for Windows.
+// forWindows returns a go command that builds for Windows.
 func forWindows(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = root
@@ -87,7 +87,7 @@ func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Logf("%s passed under Wine; not run or not shown there:\n%s", line, marked(result, "--- SKIP: "))
 }
 
-// marked are the lines of a result that have the part.
+// marked returns the lines of a result that have the part.
 func marked(result wine.Result, part string) string {
 	var b strings.Builder
 	for text := range strings.Lines(result.Stdout + result.Stderr) {

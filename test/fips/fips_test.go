@@ -145,7 +145,7 @@ func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	}
 }
 
-// get is the status of a page; 0 when there is no answer.
+// get returns the status of a page; 0 when there is no answer.
 func get(ctx context.Context, url string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -160,7 +160,7 @@ func get(ctx context.Context, url string) int {
 	return response.StatusCode
 }
 
-// freeAddress is one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
+// freeAddress returns one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.77.1:0")

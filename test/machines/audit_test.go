@@ -34,7 +34,8 @@ func (a *trail) read() []audit.Event {
 	return a.events
 }
 
-// writes are the operator's requests until now that change something. It ends the test if the operator has asked for nothing at all.
+// writes returns the operator's requests until now that change something. It ends the test if the operator has asked
+// for nothing at all.
 func (a *trail) writes() (writes []audit.Event) {
 	a.Helper()
 	operator, seen := audit.ServiceAccount(a.Namespace(), "windows-machine-config-operator"), 0
@@ -84,7 +85,7 @@ func (a *trail) leftAlone(nodes ...string) {
 	}
 }
 
-// linuxNodes are the names of the nodes that are not Windows.
+// linuxNodes returns the names of the nodes that are not Windows.
 func (l lab) linuxNodes() (names []string) {
 	l.Helper()
 	var nodes corev1.NodeList

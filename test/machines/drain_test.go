@@ -58,7 +58,7 @@ func (l lab) isCordoned(name string) {
 	}
 }
 
-// machineOf is the name of the Machine of a node.
+// machineOf returns the name of the Machine of a node.
 func (l lab) machineOf(node string) string {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")

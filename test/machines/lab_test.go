@@ -109,7 +109,7 @@ func (l lab) ready(set string, replicas int) (names []string) {
 	return names
 }
 
-// only is the name of the one Machine of a MachineSet, once there is one.
+// only returns the name of the one Machine of a MachineSet, once there is one.
 func (l lab) only(set string) (name string) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
@@ -135,7 +135,7 @@ func (l lab) instanceBecomes(machine, what string, condition func(*v1alpha1.Wind
 	return found
 }
 
-// nodeOf is the Node of a Machine.
+// nodeOf returns the Node of a Machine.
 func (l lab) nodeOf(name string) *corev1.Node {
 	l.Helper()
 	m, err := l.Machine(l.Context(), name)

@@ -76,7 +76,7 @@ func allBuilds() []build {
 	return []build{server2016, server2019, server20H2, server2022Old, server2022, server2025}
 }
 
-// ofAllBuilds is a lab with a host of each build.
+// ofAllBuilds returns a lab with a host of each build.
 func ofAllBuilds() (options rig.Options) {
 	for _, b := range allBuilds() {
 		options.Hosts = append(options.Hosts, b.host())

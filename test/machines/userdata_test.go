@@ -39,7 +39,7 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	}
 }
 
-// authorizedKey is the line that lets the operator in.
+// authorizedKey returns the line that lets the operator in.
 func (l lab) authorizedKey() string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(l.PublicKey())))
 }

@@ -118,7 +118,7 @@ type identity struct {
 	host                    *rig.Host
 }
 
-// identities are those of all Windows Machines, by name.
+// identities returns those of all Windows Machines, by name.
 func (l lab) identities() map[string]identity {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")

@@ -87,7 +87,7 @@ func (w way) installed(t *testing.T) lab {
 	return l
 }
 
-// bundled are the objects that there are once OLM has installed the bundle.
+// bundled returns the objects that there are once OLM has installed the bundle.
 func (l lab) bundled() []*unstructured.Unstructured {
 	l.Helper()
 	namespace, err := rig.Example("wmco-namespace.yaml")
@@ -204,7 +204,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// without are the answers to requests that are not among the events.
+// without returns the answers to requests that are not among the events.
 func (a *answers) without(events []audit.Event) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -96,7 +96,7 @@ func (l lab) onNodes(what string, count int, wanted func(*corev1.Node) bool) {
 	})
 }
 
-// nodeOf is the name of the node that a host has become.
+// nodeOf returns the name of the node that a host has become.
 func (l lab) nodeOf(host string) string {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), host)
@@ -233,7 +233,7 @@ func get(ctx context.Context, url string, as *rest.Config) (int, string, error) 
 	return response.StatusCode, string(body), err
 }
 
-// freeAddress is one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
+// freeAddress returns one that nobody listens on. It is not on 127.0.0.1, where every other program takes its ports.
 func freeAddress(l lab) string {
 	l.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(l.Context(), "tcp", "127.0.77.1:0")

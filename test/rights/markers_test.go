@@ -64,7 +64,7 @@ func (m marker) gives(right audit.Right) bool {
 		(named && has("resourceNames", right.Name) || !named && right.Name == "")
 }
 
-// markersOf are the places in the code that ask for a right.
+// markersOf returns the places in the code that ask for a right.
 func markersOf(markers []marker, right audit.Right) string {
 	var at []string
 	for _, m := range markers {

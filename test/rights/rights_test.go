@@ -109,7 +109,7 @@ func TestEachExceptionIsOfARightThatThereIs(t *testing.T) {
 	}
 }
 
-// refused are the operator's requests that were forbidden, each kind once.
+// refused returns the operator's requests that were forbidden, each kind once.
 func refused(requests []audit.Event) []string {
 	var kinds []string
 	for _, request := range requests {
@@ -131,7 +131,8 @@ func refused(requests []audit.Event) []string {
 	return kinds
 }
 
-// shipped are the rights that deploy/rbac/role.yaml gives an operator in a namespace. hack/bundle tests that the bundle gives the same.
+// shipped returns the rights that deploy/rbac/role.yaml gives an operator in a namespace. hack/bundle tests that the
+// bundle gives the same.
 func shipped(t *testing.T, namespace string) []audit.Right {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "deploy", "rbac", "role.yaml"))

@@ -124,7 +124,7 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 	})
 }
 
-// author is a client of somebody who may write ConfigMaps in the operator's namespace, and nothing else.
+// author returns a client of somebody who may write ConfigMaps in the operator's namespace, and nothing else.
 func (l lab) author() client.Client {
 	l.Helper()
 	object := metav1.ObjectMeta{Namespace: l.Namespace(), Name: "author-of-config-maps"}

@@ -117,7 +117,7 @@ func (l lab) says(name string, reasons ...string) metav1.Condition {
 	return found
 }
 
-// instance is that of a host as it is now.
+// instance returns that of a host as it is now.
 func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)
@@ -128,7 +128,7 @@ func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	return instance
 }
 
-// node is a Node as it is now.
+// node returns a Node as it is now.
 func (l lab) node(name string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}

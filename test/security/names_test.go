@@ -148,7 +148,8 @@ func TestAHostThatAsksForAnotherIdentityOverItsConnectionGetsNothing(t *testing.
 	})
 }
 
-// replaceRequest is the lie of a host that hands out another certificate request for its kubelet than its agent has made.
+// replaceRequest returns the lie of a host that hands out another certificate request for its kubelet than its agent
+// has made.
 func replaceRequest(request []byte) func(*plan.Facts) {
 	return func(facts *plan.Facts) {
 		if block, _ := pem.Decode([]byte(facts.Identity.Request)); block != nil {

@@ -53,7 +53,7 @@ func (s subject) request(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// as is a configuration of somebody else. It leaves the authentication out, and nothing behind it.
+// as returns a configuration of somebody else. It leaves the authentication out, and nothing behind it.
 func (l lab) as(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(l.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
@@ -84,7 +84,7 @@ func (l lab) try(who *rest.Config, name, signer string, s subject) (*certificate
 	}, metav1.CreateOptions{})
 }
 
-// requests are all certificate requests of the cluster, by name.
+// requests returns all certificate requests of the cluster, by name.
 func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
 	l.Helper()
 	var list certificatesv1.CertificateSigningRequestList

@@ -147,7 +147,7 @@ func (l lab) undisturbed() {
 	})
 }
 
-// digests are those of the specifications that the hosts were brought to, sorted.
+// digests returns those of the specifications that the hosts were brought to, sorted.
 func (l lab) digests() (all []string) {
 	l.Helper()
 	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
@@ -158,7 +158,7 @@ func (l lab) digests() (all []string) {
 	return all
 }
 
-// startedServices are the services that were started on a host since the mark in its journal, in order, each once.
+// startedServices returns the services that were started on a host since the mark in its journal, in order, each once.
 func startedServices(h *rig.Host, mark int) (names []string) {
 	for _, e := range h.Machine().Journal().Entries(nil)[mark:] {
 		name, runs := strings.CutSuffix(e.Detail, " runs")

@@ -36,7 +36,7 @@ type hostFile struct {
 	private bool // nobody but SYSTEM and administrators may read it
 }
 
-// filesOf are all files of a host.
+// filesOf returns all files of a host.
 func filesOf(t *testing.T, h *rig.Host) map[string]hostFile {
 	t.Helper()
 	seen, files := h.Machine().Snapshot().Files, map[string]hostFile{}
@@ -134,7 +134,7 @@ func kubeconfig(text string) (*clientcmdapi.Config, bool) {
 	return config, err == nil && len(config.AuthInfos) > 0
 }
 
-// keyTexts are those that a private key is known by.
+// keyTexts returns those that a private key is known by.
 func keyTexts(key []byte) []string {
 	kept := canary.Secrets{}
 	kept.AddKey("key", key)

@@ -74,7 +74,7 @@ var common struct {
 	err  error
 }
 
-// shared is the lab that most tests share: hosts that are Ready nodes.
+// shared returns the lab that most tests share: hosts that are Ready nodes.
 func shared(t *testing.T) lab {
 	t.Helper()
 	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(hosts), LinuxNodes: 1}
@@ -145,7 +145,7 @@ func (l lab) eventually(what string, watched client.Object, condition func(ctx c
 	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }
 
-// nodeOf is the Node of a host as it is now.
+// nodeOf returns the Node of a host as it is now.
 func (l lab) nodeOf(h *rig.Host) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}

@@ -27,7 +27,7 @@ var (
 
 const registries = `C:\k\containerd\registries`
 
-// content is a file of a host; "" when it is not there.
+// content returns a file of a host; "" when it is not there.
 func content(h *rig.Host, path string) string {
 	data, err := h.Machine().Drive().ReadFile(path)
 	if err != nil {
@@ -330,7 +330,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	})
 }
 
-// first is the first error.
+// first returns the first error.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

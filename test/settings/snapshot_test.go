@@ -27,7 +27,7 @@ func look(h *rig.Host) fake.Snapshot {
 	return s
 }
 
-// looks are those of all hosts, by name.
+// looks returns those of all hosts, by name.
 func (l lab) looks() map[string]fake.Snapshot {
 	all := map[string]fake.Snapshot{}
 	for _, h := range l.Hosts() {
@@ -94,7 +94,7 @@ func changes(before, after fake.Snapshot) (told []string) {
 	return told
 }
 
-// listChanges are the differences of two lists.
+// listChanges returns the differences of two lists.
 func listChanges(what string, before, after []string) (told []string) {
 	for _, entry := range before {
 		if !slices.Contains(after, entry) {

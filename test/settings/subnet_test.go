@@ -76,7 +76,7 @@ func TestANodesPodNetworkFollowsItsSubnet(t *testing.T) {
 	}
 }
 
-// withPods is a host whose node runs pods, and the other hosts.
+// withPods returns a host whose node runs pods, and the other hosts.
 func (l lab) withPods() (h *rig.Host, others []*rig.Host) {
 	l.Helper()
 	pods := l.pods()

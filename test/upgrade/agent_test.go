@@ -40,5 +40,5 @@ func TestAPatchReleaseSendsAnAgentAndLittleElse(t *testing.T) {
 	t.Run("with a release comes every program of a node, whichever of them is another one", func(t *testing.T) { l.in(t).runsEverythingOf(others, patch2, h) })
 }
 
-// verbs are the command lines that came over SSH.
+// verbs returns the command lines that came over SSH.
 func verbs(e fake.Entry) bool { return e.Kind == fake.KindExec }

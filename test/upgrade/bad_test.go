@@ -115,7 +115,7 @@ func (l lab) alerted(name string) {
 	}
 }
 
-// gauge is the value of a metric without labels.
+// gauge returns the value of a metric without labels.
 func gauge(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -34,7 +34,8 @@ var notServices = map[string]string{
 	"cni": `C:\k\cni\`, "containerd-shim-runhcs-v1.exe": `C:\k\containerd\`,
 }
 
-// digestOnHost is the sha256 of the file that a program's process runs, or of the one that its documented path leads to where it has none.
+// digestOnHost returns the sha256 of the file that a program's process runs, or of the one that its documented path
+// leads to where it has none.
 func (l lab) digestOnHost(h *rig.Host, component, file string) string {
 	l.Helper()
 	path := cmp.Or(notServices[component], notServices[file])

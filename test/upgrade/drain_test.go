@@ -156,7 +156,7 @@ func (l lab) daemonSet(namespace string) map[any]bool {
 	return uids
 }
 
-// podsOf are the pods in a namespace of an app, or of all.
+// podsOf returns the pods in a namespace of an app, or of all.
 func (l lab) podsOf(namespace, app string) []corev1.Pod {
 	l.Helper()
 	var pods corev1.PodList

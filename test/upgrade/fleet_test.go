@@ -28,7 +28,7 @@ type fleet struct {
 // nodes is how many there are.
 func (f fleet) nodes() int { return len(f.sets)*f.replicas + len(f.Hosts()) }
 
-// machines are the names of all Windows Machines.
+// machines returns the names of all Windows Machines.
 func (l lab) machines() (names []string) {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")
@@ -156,7 +156,7 @@ func TestAFleetIsUpgraded(t *testing.T) {
 	})
 }
 
-// warnings are all Warning events of the operator.
+// warnings returns all Warning events of the operator.
 func (l lab) warnings() (told []string) {
 	l.Helper()
 	var events corev1.EventList
@@ -204,7 +204,7 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	})
 }
 
-// machineNode is the name of the Node of a Machine.
+// machineNode returns the name of the Node of a Machine.
 func (l lab) machineNode(name string) string {
 	l.Helper()
 	machine, err := l.Machine(l.Context(), name)

@@ -83,7 +83,7 @@ func start(t *testing.T, name string, options rig.Options) lab {
 	return lab{t, r}
 }
 
-// in is the lab for a part of the test.
+// in returns the lab for a part of the test.
 func (l lab) in(t *testing.T) lab { return lab{t, l.Rig} }
 
 // must ends the test when something that is not its subject fails.
@@ -143,7 +143,7 @@ func (l lab) policy(change func(*v1alpha1.WindowsDisruptionPolicySpec)) {
 	}
 }
 
-// disruptions is the WindowsDisruptionPolicy as it is now, or a new one.
+// disruptions returns the WindowsDisruptionPolicy as it is now, or a new one.
 func (l lab) disruptions() *v1alpha1.WindowsDisruptionPolicy {
 	l.Helper()
 	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
@@ -163,7 +163,7 @@ func (l lab) policyBecomes(what string, condition func(*v1alpha1.WindowsDisrupti
 	})
 }
 
-// nodeOf is the Node of a host as it is now.
+// nodeOf returns the Node of a host as it is now.
 func (l lab) nodeOf(host string) *corev1.Node {
 	l.Helper()
 	node := &corev1.Node{}
@@ -171,7 +171,7 @@ func (l lab) nodeOf(host string) *corev1.Node {
 	return node
 }
 
-// windowsNodes are those that a reader has.
+// windowsNodes returns those that a reader has.
 func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	err := reader.List(ctx, &nodes, client.MatchingLabels{corev1.LabelOSStable: "windows"})

@@ -110,7 +110,7 @@ func removeReleases() int {
 	return 0
 }
 
-// release is a release by its name.
+// release returns a release by its name.
 func release(t *testing.T, name string) madeRelease {
 	t.Helper()
 	releases.once.Do(func() { releases.made, releases.err = makeReleases() })

@@ -77,7 +77,7 @@ func (l lab) still() {
 	rigtest.Silent(l.T, l.Rig, quietTime, func(e audit.Event) bool { return e.Verb != "get" && e.Verb != "list" })
 }
 
-// allHosts are all that there are and were.
+// allHosts returns all that there are and were.
 func (l lab) allHosts() []*rig.Host { return append(l.Hosts(), l.MachineHosts()...) }
 
 // received is how many bytes a host has got over SSH.
@@ -91,7 +91,7 @@ func ofServices(e fake.Entry) bool {
 	return e.Kind == fake.KindService && !strings.HasPrefix(e.Detail, "no restart of ")
 }
 
-// lastServices are the last entries of a host's journal that are of services.
+// lastServices returns the last entries of a host's journal that are of services.
 func lastServices(h *rig.Host, n int) (told []string) {
 	entries := h.Machine().Journal().Entries(ofServices)
 	for _, e := range entries[max(0, len(entries)-n):] {

@@ -95,7 +95,7 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	}
 }
 
-// rsaKey is a key as ssh-keygen -t rsa -m PEM makes it.
+// rsaKey returns a key as ssh-keygen -t rsa -m PEM makes it.
 func rsaKey(t *testing.T) ([]byte, ssh.PublicKey) {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -111,7 +111,7 @@ func (g *guide) listed() {
 	must(g.T, g.SetInstances(g.Context(), g.entries))
 }
 
-// name is the DNS name of the host that has one.
+// name returns the DNS name of the host that has one.
 func (g *guide) name() string { return dnsName(netip.MustParseAddr(address(g.named))) }
 
 func (g *guide) waitsForTheKey() {

@@ -189,10 +189,10 @@ var addresses atomic.Int32
 // maxHosts is how many hosts with DNS names all tests may have.
 const maxHosts = 100
 
-// hostAddress is the address of a host by its number.
+// hostAddress returns the address of a host by its number.
 func hostAddress(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 89, 0, byte(number + 1)}) }
 
-// dnsName is the DNS name of a host's address, by which it may be listed.
+// dnsName returns the DNS name of a host's address, by which it may be listed.
 func dnsName(address netip.Addr) string {
 	return fmt.Sprintf("instance-%d.example.com", address.As4()[3])
 }

@@ -24,7 +24,7 @@ type release struct {
 	payload *nodepayload.Payload
 }
 
-// releaseIn is the release whose payload is in a folder.
+// releaseIn returns the release whose payload is in a folder.
 func releaseIn(t *testing.T, version, dir string) release {
 	t.Helper()
 	p, err := nodepayload.Load(dir)
@@ -44,7 +44,7 @@ func makeRelease(t *testing.T, version, kubelet string, defect payload.Defect, e
 	return releaseIn(t, version, payloadOf(t, version, options))
 }
 
-// kubelet is the version of the release's kubelet.
+// kubelet returns the version of the release's kubelet.
 func (r release) kubelet() string {
 	c, _ := r.payload.Manifest().Component(nodespec.ServiceKubelet)
 	return c.Version
@@ -127,7 +127,7 @@ type service struct {
 	Process     int
 }
 
-// servicesOf are the services of a spec on a host, by their names.
+// servicesOf returns the services of a spec on a host, by their names.
 func servicesOf(t *testing.T, h *wine.Host, spec nodespec.NodeSpec) (found map[string]service) {
 	t.Helper()
 	words := "list " + nodespec.ServiceAgent
@@ -149,7 +149,7 @@ func specOf(t *testing.T, h *wine.Host) (spec nodespec.NodeSpec) {
 	return spec
 }
 
-// list are the entries of a folder of a host.
+// list returns the entries of a folder of a host.
 func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	t.Helper()
 	path, err := h.Path(folder)
@@ -162,7 +162,7 @@ func list(t *testing.T, h *wine.Host, folder string) (paths []string) {
 	return paths
 }
 
-// verbs are the agent's verbs that were run on a host since a moment of its journal, each with its program.
+// verbs returns the agent's verbs that were run on a host since a moment of its journal, each with its program.
 func verbs(h *wine.Host, since int) (lines []string) {
 	for _, e := range h.Journal()[since:] {
 		if e.Kind == wine.KindExec && strings.Contains(e.Detail, nodespec.AgentProgram+" ") {

@@ -72,7 +72,7 @@ func features(t *testing.T, h *wine.Host) []string {
 	return lines
 }
 
-// networks are the host's HNS networks and endpoints.
+// networks returns the host's HNS networks and endpoints.
 func networks(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	var found []string
@@ -93,7 +93,7 @@ func networks(t *testing.T, h *wine.Host) []string {
 // transient are programs that come and go with a connection, or when Windows likes.
 var transient = []string{"administrator.exe", "cmd.exe", "conhost.exe", "reg.exe"}
 
-// processes are the file names of the programs that run, each once.
+// processes returns the file names of the programs that run, each once.
 func processes(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), administratorPath+" processes")
@@ -140,7 +140,7 @@ func files(t *testing.T, h *wine.Host) map[string]string {
 	return found
 }
 
-// registry are the lines of a key with all below it.
+// registry returns the lines of a key with all below it.
 func registry(t *testing.T, h *wine.Host, key string) []string {
 	t.Helper()
 	result, err := h.Exec(t.Context(), `reg query "`+key+`" /s`)

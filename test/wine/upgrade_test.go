@@ -169,14 +169,14 @@ func (l *lab) restartsOnce(present release, h *wine.Host, namespace string) {
 	l.isOf(h, present)
 }
 
-// in is the lab for a part of the test.
+// in returns the lab for a part of the test.
 func (l *lab) in(t *testing.T) *lab {
 	part := *l
 	part.T = t
 	return &part
 }
 
-// host is the lab's host with a node of this name; nil when there is none.
+// host returns the lab's host with a node of this name; nil when there is none.
 func (l *lab) host(node string) *wine.Host {
 	for _, h := range l.hosts {
 		if nodeName(h) == node {

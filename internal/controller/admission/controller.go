@@ -115,7 +115,7 @@ func (d differing) String() string {
 	return d.wanted.GetObjectKind().GroupVersionKind().Kind + " " + d.wanted.GetName()
 }
 
-// wrong are the policies and bindings that are not as they should be, and tells of those that were.
+// wrong returns the policies and bindings that are not as they should be, and tells of those that were.
 func (r *Reconciler) wrong(ctx context.Context, owner metav1.OwnerReference) ([]differing, error) {
 	if r.kept == nil {
 		r.kept = map[string]bool{}

@@ -89,7 +89,7 @@ func (f *fixture) client(config *rest.Config) client.Client {
 	return c
 }
 
-// as is a client of somebody else, whom the API server takes for authenticated.
+// as returns a client of somebody else, whom the API server takes for authenticated.
 func (f *fixture) as(user string, groups ...string) client.Client {
 	f.Helper()
 	return f.client(f.configOf(user, groups...))
@@ -121,14 +121,14 @@ func (f *fixture) await(what string, holds func(context.Context) (bool, error)) 
 	}
 }
 
-// within is the same fixture for a part of its test.
+// within returns the same fixture for a part of its test.
 func (f *fixture) within(t *testing.T) *fixture {
 	part := *f
 	part.T = t
 	return &part
 }
 
-// policies are the names of all policies.
+// policies returns the names of all policies.
 func policies() []string {
 	var names []string
 	for _, guard := range admission.Guards("any") {
@@ -145,7 +145,7 @@ func linuxNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
 }
 
-// merge is a merge patch with a text that is formatted.
+// merge returns a merge patch with a text that is formatted.
 func merge(format string, values ...any) client.Patch {
 	return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, values...))
 }

@@ -169,7 +169,8 @@ func (f *fixture) letEverybodyAsk() {
 	})
 }
 
-// request is one for some certificate: what is in it is for others to judge. Of a node, the API server takes none with another name.
+// request returns one for some certificate: what is in it is for others to judge. Of a node, the API server takes none
+// with another name.
 func request(t *testing.T, signer string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -33,9 +33,9 @@ type Guard struct {
 	Binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Guards are the policies for an operator that has its home in the namespace. RBAC says which kinds somebody may write; these say which objects.
-// Each is about the few whom its match conditions name, and only looks at the kinds that they can write: nobody else's request can fail of it.
-// The expressions are for Kubernetes 1.30 and later.
+// Guards returns the policies for an operator that has its home in the namespace. RBAC says which kinds somebody may
+// write; these say which objects. Each is about the few whom its match conditions name, and only looks at the kinds
+// that they can write: nobody else's request can fail of it. The expressions are for Kubernetes 1.30 and later.
 func Guards(namespace string) []Guard {
 	return []Guard{cloudNodeManagers(), kubelets(), operator(namespace)}
 }

@@ -42,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// request is the only one: all is looked at together.
+// request returns the only one: all is looked at together.
 func (r *Reconciler) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: Operator}}
 }

@@ -53,7 +53,7 @@ func (r *secretsReader) confirm() {
 	}
 }
 
-// next is the time until an absence will have lasted, at most limit.
+// next returns the time until an absence will have lasted, at most limit.
 func (r *secretsReader) next(limit time.Duration) time.Duration {
 	for _, secret := range r.secrets {
 		if left := secret.left(r.clock.Now()); left > 0 {
@@ -94,7 +94,7 @@ func (k keptSecret) confirmed() keptSecret {
 	return k
 }
 
-// left is the time until the absence will have lasted; not above zero when it counts, or there is none.
+// left returns the time until the absence will have lasted; not above zero when it counts, or there is none.
 func (k keptSecret) left(now time.Time) time.Duration {
 	if k.last == nil || k.absentSince.IsZero() {
 		return 0

@@ -228,7 +228,7 @@ func TestAChangeOfAnythingThatIsReadLeadsToARead(t *testing.T) {
 	}
 }
 
-// tellsOLM is the condition that the OperatorCondition says whether the cluster is supported, with such words.
+// tellsOLM returns the condition that the OperatorCondition says whether the cluster is supported, with such words.
 func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		object := &operatorsv2.OperatorCondition{}
@@ -238,7 +238,7 @@ func (r *running) tellsOLM(want metav1.ConditionStatus, words ...string) func(co
 	}
 }
 
-// tellsDeployment is the condition that an event with such words is at the operator's Deployment.
+// tellsDeployment returns the condition that an event with such words is at the operator's Deployment.
 func (r *running) tellsDeployment(eventType, reason string, words ...string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		own := &appsv1.Deployment{}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// orderlyCluster are the objects that every OpenShift cluster has.
+// orderlyCluster returns the objects that every OpenShift cluster has.
 func orderlyCluster(t *testing.T) []client.Object {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "cluster"}

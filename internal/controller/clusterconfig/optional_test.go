@@ -47,7 +47,7 @@ func (r *running) servingSecret(t *testing.T) *corev1.Secret {
 	}
 }
 
-// notFollowed are the notes of the events SettingNotFollowed on the operator's Deployment.
+// notFollowed returns the notes of the events SettingNotFollowed on the operator's Deployment.
 func (r *running) notFollowed(ctx context.Context) ([]string, error) {
 	var events eventsv1.EventList
 	err := r.admin.List(ctx, &events, client.InNamespace(r.namespace))

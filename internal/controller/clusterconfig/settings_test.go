@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/cluster"
 )
 
-// notice is one on a mirror of a set.
+// notice returns one on a mirror of a set.
 func notice(number int) cluster.Notice {
 	return cluster.Notice{Object: "ImageDigestMirrorSet a", Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", number), Message: "Not followed.", ResourceVersion: "1"}
 }

@@ -65,7 +65,7 @@ func (k *optionalKinds) watch(ctx context.Context) error {
 	return nil
 }
 
-// next is the time until the cluster is read again though nothing was seen to change.
+// next returns the time until the cluster is read again though nothing was seen to change.
 func (k *optionalKinds) next() time.Duration {
 	if len(k.waiting) > 0 {
 		return absentInterval
@@ -83,7 +83,7 @@ func named(watched cluster.Watched) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return watched.Names(o.GetName()) })
 }
 
-// metadataOf is an object of which only the metadata is kept.
+// metadataOf returns an object of which only the metadata is kept.
 func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)

@@ -17,7 +17,7 @@ const (
 	publicName = "ec2-18-219-7-9.us-east-2.compute.amazonaws.com"
 )
 
-// listed is the instance of a host in windows-instances whose node is called win-a.
+// listed returns the instance of a host in windows-instances whose node is called win-a.
 func listed() *v1alpha1.WindowsInstance {
 	listed := instance()
 	listed.Spec.Source = v1alpha1.Source{ConfigMapKey: privateIP}

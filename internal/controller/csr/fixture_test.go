@@ -35,7 +35,7 @@ const (
 	cloudName = "ip-10-0-128-7.ec2.internal"
 )
 
-// asked is a kubelet's request for a serving certificate.
+// asked returns a kubelet's request for a serving certificate.
 func asked(t *testing.T, node string, names []string, addresses ...string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,7 +62,7 @@ func asked(t *testing.T, node string, names []string, addresses ...string) *cert
 	}
 }
 
-// renewed is a kubelet's request to renew its client certificate, by a user.
+// renewed returns a kubelet's request to renew its client certificate, by a user.
 func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	csr := asked(t, node, nil)
@@ -71,7 +71,7 @@ func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigning
 	return csr
 }
 
-// instance is that of a Machine whose node is called win-a.
+// instance returns that of a Machine whose node is called win-a.
 func instance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: winNode},
@@ -85,10 +85,10 @@ func instance() *v1alpha1.WindowsInstance {
 	}
 }
 
-// registered is the Node that the instance's kubelet has registered.
+// registered returns the Node that the instance's kubelet has registered.
 func registered() *corev1.Node { return namedNode(winNode) }
 
-// namedNode is a Node; that of the instance is one of Windows.
+// namedNode returns a Node; that of the instance is one of Windows.
 func namedNode(name string, addresses ...corev1.NodeAddress) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}, Status: corev1.NodeStatus{Addresses: addresses}}
 	if name == winNode {
@@ -151,7 +151,7 @@ func (f *fixture) look(t *testing.T, csr string) ctrl.Result {
 	return result
 }
 
-// said are the events since it was asked last.
+// said returns the events since it was asked last.
 func (f *fixture) said() (told []string) {
 	for len(f.recorder.Events) > 0 {
 		told = append(told, <-f.recorder.Events)
@@ -159,7 +159,7 @@ func (f *fixture) said() (told []string) {
 	return told
 }
 
-// conditions are the types of the conditions of a request.
+// conditions returns the types of the conditions of a request.
 func (f *fixture) conditions(t *testing.T, csr string) (types []certificatesv1.RequestConditionType) {
 	t.Helper()
 	present, err := f.clientset.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr, metav1.GetOptions{})

@@ -48,7 +48,7 @@ func (r *Reconciler) present(ctx context.Context, instances []v1alpha1.WindowsIn
 	return present, nil
 }
 
-// machines are all Machines of the cluster; none where there is no Machine API.
+// machines returns all Machines of the cluster; none where there is no Machine API.
 func (r *Reconciler) machines(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
 	err := r.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))

@@ -61,7 +61,7 @@ func (r *Reconciler) outdated(csr *certificatesv1.CertificateSigningRequest, nod
 	return newer >= mostTold
 }
 
-// oldest is the name of the node's oldest request that is looked at again, and how many there are.
+// oldest returns the name of the node's oldest request that is looked at again, and how many there are.
 func (r *Reconciler) oldest(node string) (oldest string, count int) {
 	for name, said := range r.told {
 		if said.node != node {

@@ -51,7 +51,7 @@ func fromNode(object client.Object) bool {
 	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")
 }
 
-// nodeOf is an instance's node, once its claim to the name is confirmed.
+// nodeOf returns an instance's node, once its claim to the name is confirmed.
 func nodeOf(object client.Object) v1alpha1.NodeReference {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.NodeRef == nil || !instance.Status.NodeRef.Confirmed {
@@ -60,7 +60,7 @@ func nodeOf(object client.Object) v1alpha1.NodeReference {
 	return *instance.Status.NodeRef
 }
 
-// pendingOf are the requests of a node that nobody has decided on.
+// pendingOf returns the requests of a node that nobody has decided on.
 func (r *Reconciler) pendingOf(ctx context.Context, node string) []reconcile.Request {
 	var list certificatesv1.CertificateSigningRequestList
 	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -70,7 +70,7 @@ func (g *PolicyGate) open(ctx context.Context) (*book, error) {
 
 func fresh(p *v1alpha1.WindowsDisruptionPolicy) bool { return p.Status.ObservedGeneration == 0 }
 
-// counting is the disruption of an instance that goes on; nil when there is none.
+// counting returns the disruption of an instance that goes on; nil when there is none.
 func (b *book) counting(request disturbance.Request) *v1alpha1.Disruption {
 	for i := range b.policy.Status.Disruptions {
 		d := &b.policy.Status.Disruptions[i]
@@ -109,7 +109,7 @@ func (b *book) read(ctx context.Context) error {
 	return nil
 }
 
-// draft is the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
+// draft returns the disruption that is asked for; if there is nothing to be disturbed, it says so instead.
 func (b *book) draft(request disturbance.Request) (v1alpha1.Disruption, policy.Decision) {
 	instance := b.fleet.instance(request.Instance)
 	if instance == nil || instance.UID != request.UID {

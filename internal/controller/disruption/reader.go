@@ -126,8 +126,8 @@ func nodeNamed(nodes []corev1.Node, name string) *corev1.Node {
 	return &nodes[i]
 }
 
-// nodeName is the name of the Node of an instance: the one it has claimed; for a Machine that was configured by an operator before this one,
-// the one that its Machine has.
+// nodeName returns the name of the Node of an instance: the one it has claimed; for a Machine that was configured by an
+// operator before this one, the one that its Machine has.
 func (f *fleet) nodeName(instance *v1alpha1.WindowsInstance) string {
 	if reference := instance.Status.NodeRef; reference != nil && reference.Name != "" {
 		return reference.Name
@@ -159,7 +159,7 @@ func (f *fleet) pooledNode(instance *v1alpha1.WindowsInstance, settings disrupti
 	return pooled
 }
 
-// pool is the pool of an instance's node.
+// pool returns the pool of an instance's node.
 func (f *fleet) pool(instance *v1alpha1.WindowsInstance, settings disruptionpolicy.Settings) string {
 	if instance.Spec.Source.Machine != nil {
 		if set := f.sets[instance.UID]; set != "" {

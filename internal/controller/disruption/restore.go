@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// restored are the disruptions that go on while the policy does not say so, because somebody has deleted it: those that this process
-// remembers, and those that show. It errs on the side of too many: they end like any others.
+// restored returns the disruptions that go on while the policy does not say so, because somebody has deleted it: those
+// that this process remembers, and those that show. It errs on the side of too many: they end like any others.
 func (b *book) restored() []v1alpha1.Disruption {
 	var result []v1alpha1.Disruption
 	for _, d := range b.gate.memory.remembered() {

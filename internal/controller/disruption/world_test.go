@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// sub is the world for a subtest. What is in it is removed at the end.
+// sub returns the world for a subtest. What is in it is removed at the end.
 func (w *world) sub(t *testing.T) *world {
 	t.Helper()
 	s := *w
@@ -217,7 +217,7 @@ func (w *world) policy() *v1alpha1.WindowsDisruptionPolicy {
 	return p
 }
 
-// disrupted are the instances on the list.
+// disrupted returns the instances on the list.
 func (w *world) disrupted() []string {
 	w.t.Helper()
 	var names []string
@@ -359,7 +359,7 @@ func (p *process) events(reason string) (found []string) {
 	return found
 }
 
-// metric is the value of a metric, over all its labels.
+// metric returns the value of a metric, over all its labels.
 func metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -105,7 +105,7 @@ func (x *trial) program(content []byte) (fake.Program, error) {
 	}, nil
 }
 
-// commands are the command lines that were run, in order.
+// commands returns the command lines that were run, in order.
 func (h *agentHost) commands() []string {
 	var lines []string
 	for _, entry := range h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindCommand }) {
@@ -114,7 +114,7 @@ func (h *agentHost) commands() []string {
 	return lines
 }
 
-// execs are the verbs of these.
+// execs returns the verbs of these.
 func (h *agentHost) execs() []string {
 	var verbs []string
 	for _, line := range h.commands() {
@@ -125,7 +125,7 @@ func (h *agentHost) execs() []string {
 	return verbs
 }
 
-// logins is the number of SSH connections.
+// logins returns the number of SSH connections.
 func (h *agentHost) logins() int {
 	return len(h.machine.Journal().Entries(func(e fake.Entry) bool { return e.Kind == winhost.KindLogin }))
 }
@@ -146,7 +146,7 @@ func (h *agentHost) has(spec nodespec.NodeSpec) {
 	}
 }
 
-// certificate is the one in use of an identity; nil when there is none.
+// certificate returns the one in use of an identity; nil when there is none.
 func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	h.t.Helper()
 	data, err := h.machine.Drive().ReadFile(identity.Path(nodespec.CurrentCertificate))

@@ -23,7 +23,7 @@ const cloudName = "ip-10-0-128-7.ec2.internal"
 
 func toldByAWS(o *fake.Options) { o.Metadata = map[string]string{"AWS": cloudName} }
 
-// listed is the instance of a host in windows-instances.
+// listed returns the instance of a host in windows-instances.
 func listed() *v1alpha1.WindowsInstance {
 	instance := ofMachine()
 	instance.Spec.Source = v1alpha1.Source{ConfigMapKey: instance.Spec.Address}

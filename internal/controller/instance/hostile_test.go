@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// requests are the certificate requests that were made.
+// requests returns the certificate requests that were made.
 func (x *trial) requests() int {
 	x.t.Helper()
 	list, err := x.clientset.CertificatesV1().CertificateSigningRequests().List(x.t.Context(), metav1.ListOptions{})

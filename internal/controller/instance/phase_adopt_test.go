@@ -22,7 +22,7 @@ import (
 
 const olderVersion = "10.19.0-1a2b3c4"
 
-// olderNode is the Node of the trial's Machine, as an older operator has left it.
+// olderNode returns the Node of the trial's Machine, as an older operator has left it.
 func olderNode() *corev1.Node {
 	node := readyNode("abc")
 	node.Name, node.UID = "ip-10-0-0-8.example.internal", "uid-of-the-node"

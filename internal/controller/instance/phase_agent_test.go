@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// bringing is a scope that is connected to a host, on which the files are. An agent of ours has told what the host is, if it is known.
+// bringing returns a scope that is connected to a host, on which the files are. An agent of ours has told what the host
+// is, if it is known.
 func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[string]int64) (*trial, *scope.Scope) {
 	t.Helper()
 	x := newTrial(t)

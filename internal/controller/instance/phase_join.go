@@ -84,7 +84,7 @@ func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *obstacle
 	return p.names.StillNamed(ctx, s, node)
 }
 
-// ownNode is the instance's Node as it is now; nil when there is none, to which nothing is written.
+// ownNode returns the instance's Node as it is now; nil when there is none, to which nothing is written.
 func (p join) ownNode(ctx context.Context, s *scope.Scope) (*corev1.Node, *obstacle.Obstacle) {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {

@@ -22,7 +22,8 @@ func preflight(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return o
 }
 
-// wayToAPIServer is the obstacle on the way from a host to the API server; nil when there is none, or nobody has looked.
+// wayToAPIServer returns the obstacle on the way from a host to the API server; nil when there is none, or nobody has
+// looked.
 func wayToAPIServer(facts *plan.APIServerFacts) *obstacle.Obstacle {
 	if facts == nil || facts.Error == "" {
 		return nil

@@ -159,7 +159,7 @@ func expiry(instance *v1alpha1.WindowsInstance, due []string) string {
 	return ""
 }
 
-// waitingStill is an obstacle that is looked at again after another time.
+// waitingStill returns an obstacle that is looked at again after another time.
 func waitingStill(failure *obstacle.Obstacle, after time.Duration) *obstacle.Obstacle {
 	told := *failure
 	told.After = after

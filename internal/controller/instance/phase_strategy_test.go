@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// upgraded is a trial in which another version of the operator runs than the one that has configured the node; changes reports whether it wants
-// anything else of the host.
+// upgraded returns a trial in which another version of the operator runs than the one that has configured the node;
+// changes reports whether it wants anything else of the host.
 func upgraded(t *testing.T, strategy v1alpha1.UpgradeStrategy, changes bool) *trial {
 	t.Helper()
 	x := newTrial(t)

@@ -37,7 +37,7 @@ var (
 	letsOthersGoFirst = turn.Properties{LetsOthersGoFirst: true}
 )
 
-// phases are the table of contents of this package: the way of an instance to its desired state.
+// phases returns the table of contents of this package: the way of an instance to its desired state.
 func (a rooms) phases(instance *v1alpha1.WindowsInstance) []phase {
 	switch {
 	case instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged:

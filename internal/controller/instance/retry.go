@@ -9,7 +9,7 @@ const (
 	lastRetryDelay  = time.Minute
 )
 
-// retryDelay is the wait before the given attempt (from 1), spread by a fifth.
+// retryDelay returns the wait before the given attempt (from 1), spread by a fifth.
 func retryDelay(attempt int, jitter float64) time.Duration {
 	delay := firstRetryDelay
 	for i := 1; i < attempt && delay < lastRetryDelay; i++ {

@@ -30,7 +30,7 @@ import (
 
 const trialSubnet = "10.132.0.0/24"
 
-// working is a program of a node that works, by the command line of its process.
+// working returns a program of a node that works, by the command line of its process.
 func working(ctx context.Context, p *fake.Process) int {
 	line := strings.ToLower(p.Path + " " + strings.Join(p.Args, " "))
 	var err error
@@ -76,7 +76,8 @@ func summarized(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i.Status.Summary == reason }
 }
 
-// nodeInService is a trial whose host was configured by the operator itself, through the agent, and is a Ready node.
+// nodeInService returns a trial whose host was configured by the operator itself, through the agent, and is a Ready
+// node.
 func nodeInService(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x, h, gate := hostToJoin(t, platform, change...)
@@ -86,7 +87,7 @@ func nodeInService(t *testing.T, platform string, change ...func(*fake.Options))
 	return x, h, gate
 }
 
-// hostToJoin is a trial whose host was listed just now.
+// hostToJoin returns a trial whose host was listed just now.
 func hostToJoin(t *testing.T, platform string, change ...func(*fake.Options)) (*trial, *agentHost, *trialGate) {
 	t.Helper()
 	x := newTrial(t, listed())
@@ -124,7 +125,7 @@ func (x *trial) joins() *v1alpha1.WindowsInstance {
 	return x.until("a Ready node", summarized(v1alpha1.ReasonReady))
 }
 
-// selfSigned is the certificate of an authority in PEM.
+// selfSigned returns the certificate of an authority in PEM.
 func selfSigned(t *testing.T, name string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -141,7 +142,7 @@ func selfSigned(t *testing.T, name string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
 }
 
-// environmentOf is that of a service on the host.
+// environmentOf returns that of a service on the host.
 func (h *agentHost) environmentOf(service string) []string {
 	h.t.Helper()
 	found, ok := h.machine.Service(service)

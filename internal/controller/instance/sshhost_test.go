@@ -181,7 +181,7 @@ func (h *sshHost) session(offered ssh.NewChannel) {
 	})
 }
 
-// seen are the keys that logged in, and how many programs were to be run.
+// seen returns the keys that logged in, and how many programs were to be run.
 func (h *sshHost) seen() (logins []string, execs int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,8 @@ func (r *Reconciler) superseded(ctx context.Context, instance *v1alpha1.WindowsI
 		present.Generation > instance.Generation && present.Spec.DesiredState != instance.Spec.DesiredState
 }
 
-// present is the instance as it is in memory; as it was read when it is not there: the phases find out for themselves.
+// present returns the instance as it is in memory; as it was read when it is not there: the phases find out for
+// themselves.
 func (r *Reconciler) present(ctx context.Context, instance *v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	present := &v1alpha1.WindowsInstance{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(instance), present); err != nil {

@@ -58,7 +58,7 @@ type trial struct {
 	server func(context.Context) (net.Conn, error)
 }
 
-// scope is the scope of a reconcile of an instance that begins.
+// scope returns the scope of a reconcile of an instance that begins.
 func (x *trial) scope(instance *v1alpha1.WindowsInstance) *scope.Scope {
 	return scope.New(instance, x.sessions.Of(instance.Name))
 }
@@ -145,7 +145,7 @@ func (x *trial) change(instance *v1alpha1.WindowsInstance, change func(*v1alpha1
 	}
 }
 
-// told are the events so far.
+// told returns the events so far.
 func (x *trial) told() []string {
 	var told []string
 	for len(x.recorder.Events) > 0 {
@@ -154,7 +154,7 @@ func (x *trial) told() []string {
 	return told
 }
 
-// previousKey is the key that the trial began with, as a file.
+// previousKey returns the key that the trial began with, as a file.
 func (x *trial) previousKey() []byte { return x.private }
 
 func (x *trial) node() *corev1.Node {
@@ -182,7 +182,7 @@ func expect(t *testing.T, instance *v1alpha1.WindowsInstance, conditionType stri
 	return *condition
 }
 
-// ofMachine is the instance of a Machine that was made a moment ago.
+// ofMachine returns the instance of a Machine that was made a moment ago.
 func ofMachine() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ourNamespace, Name: machine, UID: "instance-uid", Generation: 1, CreationTimestamp: metav1.NewTime(noon)},
@@ -308,7 +308,7 @@ func (s stale) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return s.Reader.Get(ctx, key, into, options...)
 }
 
-// instance is the stored instance.
+// instance returns the stored instance.
 func (x *trial) instance() *v1alpha1.WindowsInstance {
 	x.t.Helper()
 	instance := &v1alpha1.WindowsInstance{}

@@ -45,7 +45,7 @@ func cordonedByUs(node *corev1.Node) {
 	node.Annotations[v1alpha1.AnnotationCordoned] = noon.UTC().Format(time.RFC3339)
 }
 
-// draining is a trial in the middle of the drain for a change of the host, which is as it was.
+// draining returns a trial in the middle of the drain for a change of the host, which is as it was.
 func draining(t *testing.T) (*trial, *trialGate) {
 	t.Helper()
 	x := upgraded(t, v1alpha1.UpgradeInPlace, true)
@@ -185,7 +185,7 @@ func TestAHostThatIsAwayInTheMiddleOfItsChangeTakesUpNoPlaceAnew(t *testing.T) {
 	}
 }
 
-// answered is a scope as it is when the host has answered.
+// answered returns a scope as it is when the host has answered.
 func (x *trial) answered(facts *plan.Facts) *scope.Scope {
 	x.t.Helper()
 	s := x.scope(x.instance())

@@ -83,7 +83,7 @@ func nodeChanged() predicate.Funcs {
 	}
 }
 
-// watched are the annotations that an instance waits for or keeps.
+// watched returns the annotations that an instance waits for or keeps.
 func watched(node *corev1.Node) [4]string {
 	return [4]string{
 		node.Annotations[v1alpha1.AnnotationPodSubnet], node.Annotations[v1alpha1.AnnotationInstance],
@@ -107,7 +107,7 @@ func (r *Reconciler) instanceOfNode(ctx context.Context, node client.Object) []r
 	return requests
 }
 
-// waitingInstances are those that wait for their turn: what is being disturbed has changed, or the rules for it.
+// waitingInstances returns those that wait for their turn: what is being disturbed has changed, or the rules for it.
 func (r *Reconciler) waitingInstances(ctx context.Context, _ client.Object) []reconcile.Request {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace)); err != nil {

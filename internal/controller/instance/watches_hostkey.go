@@ -36,7 +36,7 @@ func shown(instance *v1alpha1.WindowsInstance) [2]string {
 	return is
 }
 
-// withHostKeyOf are the other instances whose hosts have the host key of this one.
+// withHostKeyOf returns the other instances whose hosts have the host key of this one.
 func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []reconcile.Request {
 	instance, ok := object.(*v1alpha1.WindowsInstance)
 	if !ok || instance.Status.HostKey == nil {

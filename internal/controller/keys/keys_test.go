@@ -26,7 +26,7 @@ const namespace = "wmco"
 // canary stands for what is secret in a Secret: no message may hold it.
 const canary = "canary"
 
-// rsaKeys are one RSA key in each form that the guides' commands write.
+// rsaKeys returns one RSA key in each form that the guides' commands write.
 func rsaKeys(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -48,7 +48,7 @@ func rsaKeys(t *testing.T) map[string][]byte {
 	}
 }
 
-// secretWith is the Secret with one key of data.
+// secretWith returns the Secret with one key of data.
 func secretWith(key string, content []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: SecretName},
@@ -155,7 +155,7 @@ func TestAKeyThatCannotBeUsedIsNamed(t *testing.T) {
 	})
 }
 
-// failing is a client whose every Get fails.
+// failing returns a client whose every Get fails.
 func failing(err error) client.Client {
 	return fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -30,7 +30,7 @@ func goodSecret(t *testing.T) *corev1.Secret {
 	return secretWith(SecretKey, rsaKeys(t)["PKCS#1"])
 }
 
-// userData is the Secret in a namespace; nil when there is none.
+// userData returns the Secret in a namespace; nil when there is none.
 func (r *trial) userData(t *testing.T, namespace string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}

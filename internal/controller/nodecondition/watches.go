@@ -48,7 +48,7 @@ func conditionWritten() predicate.Funcs {
 	}
 }
 
-// valueOf is the Node's condition as a value that can be compared.
+// valueOf returns the Node's condition as a value that can be compared.
 func valueOf(node *corev1.Node) corev1.NodeCondition {
 	if condition := Of(node); condition != nil {
 		return *condition

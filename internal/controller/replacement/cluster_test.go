@@ -373,7 +373,7 @@ func (s *stage) await(what string, condition func() bool) {
 	}
 }
 
-// warnings are the events of the kind about Machines and instances.
+// warnings returns the events of the kind about Machines and instances.
 func (s *stage) warnings() (messages []string) {
 	s.t.Helper()
 	var list eventsv1.EventList

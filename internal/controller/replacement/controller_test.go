@@ -184,7 +184,7 @@ func (w *world) reconcile() (ctrl.Result, []string) {
 	return result, recorded
 }
 
-// deleting are the Machines whose deletion was asked for.
+// deleting returns the Machines whose deletion was asked for.
 func (w *world) deleting() []machinev1beta1.Machine {
 	w.t.Helper()
 	var list, result machinev1beta1.MachineList
@@ -208,7 +208,7 @@ func (w *world) finish(machine *machinev1beta1.Machine) {
 	w.delete(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machine.Name}})
 }
 
-// metric is the value of a metric, over all its labels.
+// metric returns the value of a metric, over all its labels.
 func metric(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

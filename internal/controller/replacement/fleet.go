@@ -29,7 +29,7 @@ type fleet struct {
 	instances map[string]*v1alpha1.WindowsInstance
 }
 
-// version is the version of the operator that has configured the Node of a Machine.
+// version returns the version of the operator that has configured the Node of a Machine.
 func (f fleet) version(machine *machinev1beta1.Machine) string {
 	for _, node := range f.Nodes {
 		if machine.Status.NodeRef != nil && node.Name == machine.Status.NodeRef.Name {
@@ -107,7 +107,7 @@ func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSe
 	return f
 }
 
-// controllingSet is the MachineSet that would make a Machine again; nil when there is none.
+// controllingSet returns the MachineSet that would make a Machine again; nil when there is none.
 func controllingSet(machine *machinev1beta1.Machine, sets []machinev1beta1.MachineSet) *machinev1beta1.MachineSet {
 	owner := metav1.GetControllerOf(machine)
 	if owner == nil {

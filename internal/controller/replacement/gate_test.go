@@ -97,7 +97,7 @@ func (s *setState) whole() bool {
 
 type setStates map[string]*setState
 
-// of is the MachineSet of a Machine, and whether the Machine works.
+// of returns the MachineSet of a Machine, and whether the Machine works.
 func (s setStates) of(machine string) (*setState, bool) {
 	for _, set := range s {
 		if working, member := set.members[machine]; member {

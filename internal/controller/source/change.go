@@ -17,7 +17,8 @@ type Change struct {
 	Before, After *v1alpha1.WindowsInstance
 }
 
-// Respecify is the change that gives an instance another spec, and whether there is anything to change. A pause is the user's, and stays.
+// Respecify returns the change that gives an instance another spec, and whether there is anything to change. A pause is
+// the user's, and stays.
 func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec) (Change, bool) {
 	spec.Paused = have.Spec.Paused
 	if equality.Semantic.DeepEqual(have.Spec, spec) {
@@ -28,8 +29,8 @@ func Respecify(have *v1alpha1.WindowsInstance, spec v1alpha1.WindowsInstanceSpec
 	return Change{Before: have, After: after}, true
 }
 
-// Remove is the change that marks an instance for removal, and whether it is not marked yet. The instance controller does the rest and
-// deletes the object.
+// Remove returns the change that marks an instance for removal, and whether it is not marked yet. The instance
+// controller does the rest and deletes the object.
 func Remove(have *v1alpha1.WindowsInstance) (Change, bool) {
 	spec := *have.Spec.DeepCopy()
 	spec.DesiredState, spec.DesiredStateReason = v1alpha1.DesiredStateRemoved, ""

@@ -110,7 +110,7 @@ func (f *fixture) look() {
 	}
 }
 
-// there are those of what was left that are still there.
+// there returns those of what was left that are still there.
 func (f *fixture) there() []string {
 	f.t.Helper()
 	var names []string

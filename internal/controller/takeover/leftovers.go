@@ -41,7 +41,7 @@ type leftover struct {
 
 func (l leftover) String() string { return l.kind.Kind + " " + l.name }
 
-// leftovers are all that may be there but the host keys: rights first, then credentials, then the rest.
+// leftovers returns all that may be there but the host keys: rights first, then credentials, then the rest.
 func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 	core, rbac := corev1.SchemeGroupVersion.WithKind, rbacv1.SchemeGroupVersion.WithKind
 	all := []leftover{
@@ -59,7 +59,7 @@ func (r *Reconciler) leftovers(ctx context.Context) ([]leftover, error) {
 	return append(all, services...), err
 }
 
-// services are the ConfigMaps that the older operator has told its agents with.
+// services returns the ConfigMaps that the older operator has told its agents with.
 func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	var list corev1.ConfigMapList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace)); err != nil {

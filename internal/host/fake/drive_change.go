@@ -146,7 +146,7 @@ func (d *drive) renameMounted(source, target place) error {
 	return d.remove(info.Path)
 }
 
-// lastName is the last name of a path in the case in which it was given.
+// lastName returns the last name of a path in the case in which it was given.
 func lastName(path string) string {
 	names, _ := splitPath(path)
 	return slices.Concat([]string{""}, names)[len(names)]

@@ -141,8 +141,8 @@ func (m *Machine) executable(name string) (place, error) {
 	return at, err
 }
 
-// systemContent is the content of an executable of Windows. Daemons idle until they are stopped; the others refuse to run, so that
-// nothing believes that they did something.
+// systemContent returns the content of an executable of Windows. Daemons idle until they are stopped; the others refuse
+// to run, so that nothing believes that they did something.
 func systemContent(name string, daemon bool) []byte {
 	if daemon {
 		return []byte(systemDaemon + name)

@@ -14,7 +14,8 @@ type feature struct {
 	reboot bool // whether a change waits for a reboot
 }
 
-// newFeatures are the optional features of Windows Server that the product has to do with, and a few that it has not.
+// newFeatures returns the optional features of Windows Server that the product has to do with, and a few that it has
+// not.
 func newFeatures(override map[string]host.FeatureState) map[string]*feature {
 	all := []feature{
 		{"Containers", host.FeatureDisabled, true},

@@ -72,21 +72,21 @@ func (j *Journal) append(kind Kind, detail string, bytes int64, pid int) {
 	j.changes.send()
 }
 
-// Count is the number of entries of the kind.
+// Count returns the number of entries of the kind.
 func (j *Journal) Count(kind Kind) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.counts[kind]
 }
 
-// Bytes is the sum of the bytes of all entries of the kind.
+// Bytes returns the sum of the bytes of all entries of the kind.
 func (j *Journal) Bytes(kind Kind) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.bytes[kind]
 }
 
-// Entries are the entries that the filter accepts (nil: all), oldest first.
+// Entries returns the entries that the filter accepts (nil: all), oldest first.
 func (j *Journal) Entries(filter func(Entry) bool) []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

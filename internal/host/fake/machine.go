@@ -96,7 +96,7 @@ func New(options Options) *Machine {
 	return m
 }
 
-// identifier is a stable name in the form of a GUID.
+// identifier returns a stable name in the form of a GUID.
 func identifier(parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
@@ -118,14 +118,14 @@ func (m *Machine) unlock() {
 // later runs foreign code when the lock is free again, on the goroutine that frees it.
 func (m *Machine) later(run func()) { m.afterUnlock = append(m.afterUnlock, run) }
 
-// Name is the computer name in force.
+// Name returns the computer name in force.
 func (m *Machine) Name() string {
 	m.lock()
 	defer m.unlock()
 	return m.name
 }
 
-// Addresses are the machine's IPv4 addresses.
+// Addresses returns the machine's IPv4 addresses.
 func (m *Machine) Addresses() []string {
 	m.lock()
 	defer m.unlock()
@@ -140,10 +140,10 @@ func (m *Machine) SetAddresses(addresses ...string) {
 	m.options.Addresses = slices.Clone(addresses)
 }
 
-// Journal is the record of what happened on the machine.
+// Journal returns the record of what happened on the machine.
 func (m *Machine) Journal() *Journal { return m.journal }
 
-// Host is the machine as an administrator at its console has it: it belongs to no process and works in every boot.
+// Host returns the machine as an administrator at its console has it: it belongs to no process and works in every boot.
 // While the machine is off its operations return ErrPoweredOff.
 func (m *Machine) Host() host.Host { return m.console.Host }
 

@@ -62,7 +62,7 @@ func (m *Machine) dropNetwork(name string) {
 	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Network, name) })
 }
 
-// hns is an error when the Host Networking Service is not there. It comes with containers.
+// hns returns an error when the Host Networking Service is not there. It comes with containers.
 func (m *Machine) hns() error {
 	f := m.features["containers"]
 	if f == nil || f.state != host.FeatureEnabled && f.state != host.FeatureDisablePending {
@@ -137,7 +137,8 @@ func (n networks) CreateEndpoint(ctx context.Context, network, name string) (mad
 	return made, err
 }
 
-// freeAddress is the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the broadcast address.
+// freeAddress returns the lowest address of the subnet that no endpoint has; the first is the gateway's, the last the
+// broadcast address.
 func (m *Machine) freeAddress(network host.HNSNetwork) (string, error) {
 	subnet, err := netip.ParsePrefix(network.Subnet)
 	if err != nil {

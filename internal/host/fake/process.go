@@ -264,5 +264,5 @@ func (o *output) settle() {
 	defer o.mu.Unlock()
 }
 
-// baseName is the file name of a path.
+// baseName returns the file name of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '\\')+1:] }

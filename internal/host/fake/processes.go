@@ -47,14 +47,14 @@ func (t processTable) Kill(ctx context.Context, pid int) error {
 
 func (t processTable) Self() int { return t.p.PID }
 
-// RunningProcesses are the processes that run, sorted by their ID.
+// RunningProcesses returns the processes that run, sorted by their ID.
 func (m *Machine) RunningProcesses() []host.Process {
 	m.lock()
 	defer m.unlock()
 	return m.processList()
 }
 
-// processNamed is the ID of the process with the lowest ID of that name; 0 when there is none.
+// processNamed returns the ID of the process with the lowest ID of that name; 0 when there is none.
 func (m *Machine) processNamed(name string) int {
 	pid := 0
 	for _, p := range m.processes {

@@ -73,7 +73,7 @@ func (r roots) Remove(ctx context.Context, of string) error {
 	})
 }
 
-// TrustedRoots are the fingerprints of the machine's trusted roots, sorted.
+// TrustedRoots returns the fingerprints of the machine's trusted roots, sorted.
 func (m *Machine) TrustedRoots() []string {
 	m.lock()
 	defer m.unlock()

@@ -26,7 +26,7 @@ func bindsAdapter(network host.HNSNetwork) bool {
 	})
 }
 
-// adapter is the name of the adapter that the default route goes through.
+// adapter returns the name of the adapter that the default route goes through.
 func (m *Machine) adapter() string {
 	if slices.ContainsFunc(m.networks, bindsAdapter) {
 		return "vEthernet (Ethernet)"
@@ -126,7 +126,7 @@ func (r routes) change(ctx context.Context, method, destination string, action f
 	})
 }
 
-// AddedRoutes are the destinations of the routes that somebody added to the adapter of the default route, sorted.
+// AddedRoutes returns the destinations of the routes that somebody added to the adapter of the default route, sorted.
 func (m *Machine) AddedRoutes() []string {
 	m.lock()
 	defer m.unlock()

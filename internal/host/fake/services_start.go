@@ -148,7 +148,7 @@ func (m *Machine) claimStart(name string) (config host.ServiceConfig, boot int, 
 	return cloneConfig(s.config), m.boots, nil
 }
 
-// badStart is the injected failure of the service's start.
+// badStart returns the injected failure of the service's start.
 func (m *Machine) badStart(s *service) error {
 	code, bad := m.faults.badStarts[key(s.config.Name)]
 	if !bad {

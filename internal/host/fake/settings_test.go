@@ -250,7 +250,7 @@ func TestRoots(t *testing.T) {
 	})
 }
 
-// certificate is one of a certification authority, in DER.
+// certificate returns one of a certification authority, in DER.
 func certificate(t *testing.T) []byte {
 	t.Helper()
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

@@ -111,5 +111,5 @@ func (d *drive) digest(path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// FilePaths are the paths of all files, folders and links, sorted.
+// FilePaths returns the paths of all files, folders and links, sorted.
 func (s Snapshot) FilePaths() []string { return slices.Sorted(maps.Keys(s.Files)) }

@@ -82,7 +82,7 @@ func antivirusBehaviors() []Behavior {
 	}
 }
 
-// atWork is a check for machines on which Defender is at work.
+// atWork returns a check for machines on which Defender is at work.
 func atWork(check func(*suite)) func(*suite) {
 	return func(s *suite) {
 		if !s.defended() {
@@ -92,8 +92,8 @@ func atWork(check func(*suite)) func(*suite) {
 	}
 }
 
-// notAtWork is a check that a call is refused where Defender is not at work. A Defender that works is left at work, since the suite disarms
-// no machine; only the one in memory offers to be without it (Machine.StopAntivirus).
+// notAtWork returns a check that a call is refused where Defender is not at work. A Defender that works is left at
+// work, since the suite disarms no machine; only the one in memory offers to be without it (Machine.StopAntivirus).
 func notAtWork(call func(*suite) error) func(*suite) {
 	return func(s *suite) {
 		if s.defended() && s.machine.StopAntivirus != nil {

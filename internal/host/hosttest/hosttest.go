@@ -80,7 +80,7 @@ type Subject struct {
 	Open func(t *testing.T) Machine
 }
 
-// Behaviors is the whole contract, sorted by interface, without what needs a reboot (RebootBehaviors).
+// Behaviors returns the whole contract, sorted by interface, without what needs a reboot (RebootBehaviors).
 func Behaviors() []Behavior {
 	var all []Behavior
 	for _, group := range [][]Behavior{

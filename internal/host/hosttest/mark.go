@@ -42,7 +42,7 @@ type Mark struct {
 
 func (m Mark) of(b Behavior) bool { return m.Of == b.Operation || m.Of == b.ID() }
 
-// markOf is the mark of a behavior; one of its own goes before one of its operation.
+// markOf returns the mark of a behavior; one of its own goes before one of its operation.
 func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	for _, m := range marks {
 		if m.of(b) && len(m.Of) > len(found.Of) {

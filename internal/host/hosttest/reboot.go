@@ -34,7 +34,8 @@ type rebootBehavior struct {
 	after  func(*suite, memory)
 }
 
-// RebootBehaviors is the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then CheckReboot.
+// RebootBehaviors returns the part of the contract that needs a reboot. It runs in two halves: ArmReboot, then
+// CheckReboot.
 func RebootBehaviors() []Behavior {
 	var all []Behavior
 	for _, b := range rebootBehaviors() {

@@ -24,14 +24,14 @@ type Result struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// ID is that of the behavior.
+// ID returns that of the behavior.
 func (r Result) ID() string { return r.Operation + ": " + r.Behavior }
 
 func (r *Report) add(b Behavior, standing Standing, reason string) {
 	r.Results = append(r.Results, Result{Operation: b.Operation, Behavior: b.Sentence, Result: standing, Reason: reason})
 }
 
-// Of is the result of the behavior with this ID; NotRun when there is none.
+// Of returns the result of the behavior with this ID; NotRun when there is none.
 func (r Report) Of(id string) Result {
 	for _, result := range r.Results {
 		if result.ID() == id {

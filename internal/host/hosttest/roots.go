@@ -41,7 +41,7 @@ func testCertificates() [][]byte {
 	return [][]byte{first.Bytes, second.Bytes}
 }
 
-// roots are the two authorities. At the end they are not trusted.
+// roots returns the two authorities. At the end they are not trusted.
 func (s *suite) roots() (a, b []byte) {
 	certificates := testCertificates()
 	for _, der := range certificates {

@@ -65,7 +65,7 @@ func (s Subject) run(t *testing.T, behaviors []Behavior, fresh bool) Report {
 	return report
 }
 
-// describe is the machine in a few words.
+// describe returns the machine in a few words.
 func describe(ctx context.Context, h host.Host) string {
 	info, err := h.System.Info(ctx)
 	if err != nil {

@@ -44,7 +44,7 @@ func (s *suite) Fatalf(format string, values ...any) {
 	runtime.Goexit()
 }
 
-// caller is the line of the behavior that failed.
+// caller returns the line of the behavior that failed.
 func caller() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

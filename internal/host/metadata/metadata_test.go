@@ -16,7 +16,7 @@ import (
 
 const token = "AQAEAGtZ-example_token+of/56characters=="
 
-// aws is a metadata service of version 2 with this local-hostname.
+// aws returns a metadata service of version 2 with this local-hostname.
 func aws(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -30,7 +30,7 @@ func aws(name string) http.HandlerFunc {
 	}
 }
 
-// gcp is a metadata service with this instance name.
+// gcp returns a metadata service with this instance name.
 func gcp(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/computeMetadata/v1/instance/name" || r.Header.Get("Metadata-Flavor") != "Google" {

@@ -43,7 +43,7 @@ func trusted(sid string) bool {
 	return false
 }
 
-// sddlPart is one of the parts O:, G:, D: and S: of a security descriptor, without its letter.
+// sddlPart returns one of the parts O:, G:, D: and S: of a security descriptor, without its letter.
 func sddlPart(sddl, part string) string {
 	depth := 0
 	start := -1

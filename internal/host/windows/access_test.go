@@ -18,7 +18,7 @@ func access(t *testing.T, path string) host.Access {
 	return info.Access
 }
 
-// descriptor is the security descriptor of a file as Windows has it.
+// descriptor returns the security descriptor of a file as Windows has it.
 func descriptor(t *testing.T, path string) string {
 	t.Helper()
 	d, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, accessParts)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// addresses are the machine's IPv4 addresses, the default route's first.
+// addresses returns the machine's IPv4 addresses, the default route's first.
 func addresses() ([]string, error) {
 	adapters, err := listAdapters()
 	if err != nil {
@@ -33,7 +33,7 @@ func addresses() ([]string, error) {
 	return orderAddresses(adapters, routes), nil
 }
 
-// listAdapters are the adapters that are up.
+// listAdapters returns the adapters that are up.
 func listAdapters() ([]adapter, error) {
 	var adapters []adapter
 	err := eachAdapter(func(at *windows.IpAdapterAddresses) {

@@ -85,7 +85,7 @@ func parseEvents(records []byte, source string) ([]host.Event, error) {
 	return events, nil
 }
 
-// text is the UTF-16 text up to the first zero.
+// text returns the UTF-16 text up to the first zero.
 func text(data []byte) string {
 	var units []uint16
 	for ; len(data) > 1 && (data[0] != 0 || data[1] != 0); data = data[2:] {

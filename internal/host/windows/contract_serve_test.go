@@ -37,7 +37,7 @@ func listenPipe(name string) (net.Listener, error) {
 	return winio.ListenPipe(name, nil)
 }
 
-// serveRuntime is a container runtime that knows two answers, behind a named pipe as containerd has it.
+// serveRuntime returns a container runtime that knows two answers, behind a named pipe as containerd has it.
 func serveRuntime(t *testing.T) func(host.RuntimeStatus) (string, error) {
 	return func(status host.RuntimeStatus) (string, error) {
 		listener, err := listenPipe(`\\.\pipe\wmco-contract`)

@@ -42,8 +42,8 @@ func checkEvent(event host.Event) (uint16, error) {
 	return 0, fmt.Errorf("%w (level %q)", errEvent, event.Level)
 }
 
-// eventText is a message as the event log takes it: without NUL, not too long, and with a blank between a percent sign and a digit, which
-// the viewer would take for the place of another text.
+// eventText returns a message as the event log takes it: without NUL, not too long, and with a blank between a percent
+// sign and a digit, which the viewer would take for the place of another text.
 func eventText(message string) []uint16 {
 	message = strings.ReplaceAll(message, "\x00", " ")
 	var b strings.Builder

@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// exclusionProperty is the property of MSFT_MpPreference that has the exclusions of a kind, and the parameter of its methods.
+// exclusionProperty returns the property of MSFT_MpPreference that has the exclusions of a kind, and the parameter of
+// its methods.
 func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	switch kind {
 	case host.ExcludeProcess:
@@ -23,7 +24,7 @@ func exclusionProperty(kind host.ExclusionKind) (string, error) {
 // (HideExclusionsFromLocalAdmins). No path begins so.
 const hiddenExclusions = "N/A:"
 
-// exclusionsOf are the exclusions in a property's values.
+// exclusionsOf returns the exclusions in a property's values.
 func exclusionsOf(kind host.ExclusionKind, values []string) ([]host.Exclusion, error) {
 	if i := slices.IndexFunc(values, func(value string) bool { return strings.HasPrefix(value, hiddenExclusions) }); i >= 0 {
 		return nil, fmt.Errorf("%w: Defender answers %q", host.ErrRefused, values[i])

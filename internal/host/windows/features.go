@@ -210,7 +210,7 @@ func dismCall(name string, arguments ...uintptr) error {
 	return nil
 }
 
-// dismMessage is the message of the last failure on this thread; empty when there is none.
+// dismMessage returns the message of the last failure on this thread; empty when there is none.
 func dismMessage() string {
 	ask, free := dism.library.NewProc("DismGetLastErrorMessage"), dism.library.NewProc("DismDelete")
 	if ask.Find() != nil || free.Find() != nil {

@@ -91,7 +91,7 @@ func (files) Write(ctx context.Context, path string, content io.Reader, options 
 	return fault("write", path, write(ctx, p, content, options))
 }
 
-// begin is the start of every operation: nothing is done when ctx is done or the path is none.
+// begin returns the start of every operation: nothing is done when ctx is done or the path is none.
 func begin(ctx context.Context, op, path string) (drivePath, error) {
 	if err := context.Cause(ctx); err != nil {
 		return drivePath{}, &fs.PathError{Op: op, Path: path, Err: err}

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// folder is an empty folder on the drive. What a test makes that others hold is gone when its process ends.
+// folder returns an empty folder on the drive. What a test makes that others hold is gone when its process ends.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(`C:\`, "wmco-files-test-") //nolint:usetesting // a short path, for tests of long ones

@@ -54,7 +54,7 @@ func computerName(form uint32) (string, error) {
 	}
 }
 
-// nextHostName is the host name from the next boot on; empty when the registry does not tell.
+// nextHostName returns the host name from the next boot on; empty when the registry does not tell.
 func nextHostName() (string, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, tcpipKey, registry.QUERY_VALUE)
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	machineARM64 = 0xaa64
 )
 
-// architecture is a machine type in Go's words.
+// architecture returns a machine type in Go's words.
 func architecture(machine uint16) string {
 	switch machine {
 	case machineAMD64:

@@ -211,7 +211,7 @@ func absentIsFine(err error) error {
 	return hnsError(err)
 }
 
-// hnsSilentCodes are the Win32 codes of a Host Networking Service that does not answer.
+// hnsSilentCodes returns the Win32 codes of a Host Networking Service that does not answer.
 func hnsSilentCodes() []windows.Errno {
 	return []windows.Errno{
 		windows.ERROR_SERVICE_DISABLED, windows.ERROR_SERVICE_DOES_NOT_EXIST, windows.ERROR_SERVICE_NOT_ACTIVE,

@@ -38,16 +38,16 @@ func parsePath(path string) (drivePath, error) {
 
 func isLetter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
-// String is the usual form: C:\k\kubelet.exe.
+// String returns the usual form: C:\k\kubelet.exe.
 func (p drivePath) String() string { return p.drive + `\` + strings.Join(p.names, `\`) }
 
-// extended is the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
+// extended returns the form without the limit of 260 characters: \\?\C:\k\kubelet.exe.
 func (p drivePath) extended() string { return `\\?\` + p.String() }
 
 // root reports whether it is the drive itself.
 func (p drivePath) root() bool { return len(p.names) == 0 }
 
-// name is the last name; empty for the drive itself.
+// name returns the last name; empty for the drive itself.
 func (p drivePath) name() string {
 	if p.root() {
 		return ""
@@ -55,7 +55,7 @@ func (p drivePath) name() string {
 	return p.names[len(p.names)-1]
 }
 
-// child is an entry of the folder.
+// child returns an entry of the folder.
 func (p drivePath) child(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clip(p.names), name)}
 }
@@ -63,7 +63,7 @@ func (p drivePath) child(name string) drivePath {
 // same reports whether two paths are the same, compared without case.
 func (p drivePath) same(other drivePath) bool { return strings.EqualFold(p.String(), other.String()) }
 
-// sibling is an entry beside this one; not for the drive itself.
+// sibling returns an entry beside this one; not for the drive itself.
 func (p drivePath) sibling(name string) drivePath {
 	return drivePath{p.drive, append(slices.Clone(p.names[:len(p.names)-1]), name)}
 }

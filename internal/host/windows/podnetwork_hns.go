@@ -63,7 +63,7 @@ func makePod(network hcn.HostComputeNetwork, to netip.Addr) (netip.Addr, error) 
 	return address, nil
 }
 
-// defaultRoutes are the network's routes to everywhere, which the CNI plugins give to pods.
+// defaultRoutes returns the network's routes to everywhere, which the CNI plugins give to pods.
 func defaultRoutes(network hcn.HostComputeNetwork) []hcn.Route {
 	var list []hcn.Route
 	for _, ipam := range network.Ipams {
@@ -137,7 +137,7 @@ func createNamespace() error {
 	return nil
 }
 
-// compartmentOfPod is the compartment that the namespace is: HNS calls its number NamespaceId.
+// compartmentOfPod returns the compartment that the namespace is: HNS calls its number NamespaceId.
 func compartmentOfPod() (uint32, error) {
 	namespace, err := hcn.GetNamespaceByID(podNamespace)
 	if err != nil {

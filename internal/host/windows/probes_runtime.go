@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// pipeOf is the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
+// pipeOf returns the path of the named pipe of a CRI endpoint: \\.\pipe\containerd-containerd for
 // npipe://./pipe/containerd-containerd, also when it is written with four slashes or backslashes.
 func pipeOf(endpoint string) (string, error) {
 	rest, isPipe := strings.CutPrefix(endpoint, "npipe:")

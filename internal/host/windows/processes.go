@@ -74,7 +74,7 @@ func (processes) Kill(ctx context.Context, pid int) error {
 	return nil
 }
 
-// Self is the caller's own process.
+// Self returns the caller's own process.
 func (processes) Self() int { return os.Getpid() }
 
 // ended reports whether a process has ended: Windows refuses to end it again.
@@ -83,7 +83,7 @@ func ended(process windows.Handle) bool {
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-// imageOf is the executable of a process, and when it began; empty what Windows does not tell.
+// imageOf returns the executable of a process, and when it began; empty what Windows does not tell.
 func imageOf(pid uint32) (path string, started time.Time) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {

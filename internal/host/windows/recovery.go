@@ -33,7 +33,8 @@ type recovery struct {
 
 var errDelay = errors.New("a delay or period before a restart is out of Windows' range (whole milliseconds or seconds of 32 bits)")
 
-// encodeRecovery is the recovery that a configuration asks for. Windows repeats the last action, as RestartDelays say.
+// encodeRecovery returns the recovery that a configuration asks for. Windows repeats the last action, as RestartDelays
+// say.
 func encodeRecovery(config host.ServiceConfig) (recovery, error) {
 	reset, err := units(config.ResetPeriod, time.Second)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// retryDelays are the waits before a file operation that failed for a passing reason is tried again: 630 ms in all.
+// retryDelays returns the waits before a file operation that failed for a passing reason is tried again: 630 ms in all.
 func retryDelays() []time.Duration {
 	return []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 160 * time.Millisecond, 320 * time.Millisecond}
 }

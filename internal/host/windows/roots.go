@@ -77,7 +77,7 @@ func distrust(fingerprint string) error {
 	return nil
 }
 
-// trustedRoots are the fingerprints of all certificates of the collection, sorted.
+// trustedRoots returns the fingerprints of all certificates of the collection, sorted.
 func trustedRoots() (list []string, err error) {
 	err = inRootStore(allRoots, func(store windows.Handle) error {
 		return eachCertificate(store, func(certificate *windows.CertContext) error {

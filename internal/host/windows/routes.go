@@ -141,7 +141,7 @@ func listRoutes() ([]route, error) {
 	return list, nil
 }
 
-// addressIn is the address of an IPv4 SOCKADDR_INET, the zero value of others.
+// addressIn returns the address of an IPv4 SOCKADDR_INET, the zero value of others.
 func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
 	if socket.Family != windows.AF_INET {
 		return netip.Addr{}
@@ -154,8 +154,8 @@ func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
 	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET, Addr: address.As4()}
 }
 
-// rowOf is a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry begins one: permanent,
-// made by an administrator. Windows adds the adapter's metric to the route's.
+// rowOf returns a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry
+// begins one: permanent, made by an administrator. Windows adds the adapter's metric to the route's.
 func rowOf(destination netip.Prefix, through route) windows.MibIpForwardRow2 {
 	row := windows.MibIpForwardRow2{
 		InterfaceIndex: through.index, ValidLifetime: infinite, PreferredLifetime: infinite, Immortal: 1,

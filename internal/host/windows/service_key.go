@@ -63,7 +63,8 @@ func (k serviceKey) read(config *host.ServiceConfig) error {
 	return err
 }
 
-// dependencies are the names of the services that the service depends on and, with their prefix, the load order groups.
+// dependencies returns the names of the services that the service depends on and, with their prefix, the load order
+// groups.
 func (k serviceKey) dependencies() ([]string, error) {
 	dependencies, err := k.list(dependenciesValue)
 	if err != nil {
@@ -76,7 +77,7 @@ func (k serviceKey) dependencies() ([]string, error) {
 	return dependencies, err
 }
 
-// serviceDependencies are the dependencies of a service that is not open.
+// serviceDependencies returns the dependencies of a service that is not open.
 func serviceDependencies(name string) ([]string, error) {
 	key, err := openServiceKey(name)
 	if err != nil {
@@ -86,13 +87,13 @@ func serviceDependencies(name string) ([]string, error) {
 	return key.dependencies()
 }
 
-// text is a value of the key; empty when it is not there.
+// text returns a value of the key; empty when it is not there.
 func (k serviceKey) text(value string) (string, error) {
 	text, _, err := k.key.GetStringValue(value)
 	return text, k.check(value, err)
 }
 
-// list is a value of the key; nil when it is not there or empty.
+// list returns a value of the key; nil when it is not there or empty.
 func (k serviceKey) list(value string) ([]string, error) {
 	list, _, err := k.key.GetStringsValue(value)
 	if len(list) == 0 {

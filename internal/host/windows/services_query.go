@@ -59,7 +59,7 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 	return list, nil
 }
 
-// pickServices are the named ones, in the order of the names; all when none is named.
+// pickServices returns the named ones, in the order of the names; all when none is named.
 func pickServices(entries []serviceEntry, names []string) []serviceEntry {
 	if len(names) == 0 {
 		return entries
@@ -76,7 +76,7 @@ func pickServices(entries []serviceEntry, names []string) []serviceEntry {
 	return picked
 }
 
-// view is a service with its configuration.
+// view returns a service with its configuration.
 func (m manager) view(entry serviceEntry) (host.Service, error) {
 	view := host.Service{
 		ServiceConfig: host.ServiceConfig{Name: entry.name, DisplayName: ownDisplayName(entry.name, entry.shown)},

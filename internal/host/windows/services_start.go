@@ -118,8 +118,8 @@ func (m manager) launch(ctx context.Context, name string) error {
 	return nil
 }
 
-// stoppedAtStart is the error for a service that ended while it started. Its exit code means to it what it likes, so it has words here but
-// no meaning to callers.
+// stoppedAtStart returns the error for a service that ended while it started. Its exit code means to it what it likes,
+// so it has words here but no meaning to callers.
 func stoppedAtStart(status windows.SERVICE_STATUS_PROCESS) error {
 	code := exitCode(status.Win32ExitCode, status.ServiceSpecificExitCode)
 	words := ""

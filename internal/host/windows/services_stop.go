@@ -54,7 +54,7 @@ func (m manager) stop(ctx context.Context, name string, chain []string) error {
 	return s.end(ctx, status)
 }
 
-// dependents are the services that do not stand still and name this one among their dependencies.
+// dependents returns the services that do not stand still and name this one among their dependencies.
 func (m manager) dependents(ctx context.Context, name string) ([]string, error) {
 	entries, err := m.list()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
-// servingRequest is one of win-a that is approved.
+// servingRequest returns one of win-a that is approved.
 func servingRequest(t *testing.T, change func(*x509.CertificateRequest)) csr {
 	t.Helper()
 	return signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, newRequest(t, nil, func(r *x509.CertificateRequest) {

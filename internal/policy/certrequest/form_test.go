@@ -78,19 +78,19 @@ func sequence(t testing.TB, pieces ...[]byte) []byte {
 	return der(t, value)
 }
 
-// set is a set of one piece of DER.
+// set returns a set of one piece of DER.
 func set(t testing.TB, piece []byte) []byte {
 	t.Helper()
 	return der(t, asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSet, IsCompound: true, Bytes: piece})
 }
 
-// extensionRequest is an attribute with lists of extensions.
+// extensionRequest returns an attribute with lists of extensions.
 func extensionRequest(t testing.TB, lists ...[]pkix.Extension) asn1.RawValue {
 	t.Helper()
 	return raw(t, requestedExtensions{oidExtensionRequest, lists})
 }
 
-// alternativeNames is the extension with names as they are given.
+// alternativeNames returns the extension with names as they are given.
 func alternativeNames(t testing.TB, names ...asn1.RawValue) pkix.Extension {
 	t.Helper()
 	return pkix.Extension{Id: oidSubjectAlternativeName, Value: der(t, names)}

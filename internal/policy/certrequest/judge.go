@@ -50,8 +50,8 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) 
 	return Decision{Outcome: NotOurs}
 }
 
-// Requester is the instance whose node has made a request; nil when it is none's, and so not ours. The API server is not asked for anything
-// before that is known.
+// Requester returns the instance whose node has made a request; nil when it is none's, and so not ours. The API server
+// is not asked for anything before that is known.
 func Requester(csr certificatesv1.CertificateSigningRequest, instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
 		return ownership.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// bound is an instance whose host is Node win-a.
+// bound returns an instance whose host is Node win-a.
 func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},

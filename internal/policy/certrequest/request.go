@@ -125,7 +125,7 @@ func exactly[T any](der []byte, into *T) bool {
 // nodesOrganization is the group of all nodes. Source: Kubernetes, "Using Node Authorization".
 const nodesOrganization = "system:nodes"
 
-// nodeUser is the user name of a node.
+// nodeUser returns the user name of a node.
 func nodeUser(nodeName string) string { return "system:node:" + nodeName }
 
 // refused is the reason of every decision against a request.

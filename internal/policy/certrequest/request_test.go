@@ -58,7 +58,7 @@ func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
 	return key
 }
 
-// otherName is a subject alternative name of a kind that crypto/x509 leaves out.
+// otherName returns a subject alternative name of a kind that crypto/x509 leaves out.
 func otherName(t testing.TB) pkix.Extension {
 	t.Helper()
 	registered := asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 8, Bytes: []byte{0x2a, 0x03}}

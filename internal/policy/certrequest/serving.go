@@ -76,7 +76,8 @@ func ownNames(a askedFor) string {
 	return ""
 }
 
-// addresses are those that the request names, as they stand there: an IPv4 address in the form of an IPv6 one is not the former.
+// addresses returns those that the request names, as they stand there: an IPv4 address in the form of an IPv6 one is
+// not the former.
 func (r *nodeRequest) addresses() []netip.Addr {
 	var addresses []netip.Addr
 	for _, ip := range r.IPAddresses {

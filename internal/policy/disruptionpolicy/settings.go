@@ -64,7 +64,7 @@ type Limit struct {
 	Number, Percent int
 }
 
-// Of is the limit for so many nodes.
+// Of returns the limit for so many nodes.
 func (l Limit) Of(nodes int) int {
 	if l.Percent > 0 {
 		return max(1, nodes*l.Percent/100)
@@ -72,7 +72,8 @@ func (l Limit) Of(nodes int) int {
 	return max(1, l.Number)
 }
 
-// HostPool is the pool of a listed host whose Node has these labels. A host without the label that parts them is in HostsPool.
+// HostPool returns the pool of a listed host whose Node has these labels. A host without the label that parts them is
+// in HostsPool.
 func (s Settings) HostPool(labels map[string]string) string {
 	if value := labels[s.HostPoolLabel]; s.HostPoolLabel != "" && value != "" {
 		return hostsPrefix + value
@@ -80,7 +81,7 @@ func (s Settings) HostPool(labels map[string]string) string {
 	return HostsPool
 }
 
-// MachineSetPool is the pool of the Machines of a MachineSet.
+// MachineSetPool returns the pool of the Machines of a MachineSet.
 func MachineSetPool(name string) string { return machineSetPrefix + name }
 
 // Parse checks a spec and gives what it leaves out its default. The error names each field that is wrong, with its

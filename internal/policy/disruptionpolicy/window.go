@@ -74,7 +74,7 @@ func (w Window) open(now time.Time) bool {
 	return !begins.IsZero() && !begins.After(now)
 }
 
-// nextOpening is the first time after another at which the window opens, zero when there is none within years.
+// nextOpening returns the first time after another at which the window opens, zero when there is none within years.
 //
 // A time of the wall clock that is left out when the clock is put forward is the moment in which it is put forward; one that comes twice when
 // the clock is put back is the first of the two.

@@ -146,7 +146,7 @@ func windowOpen(s *scene) string {
 	return fmt.Sprintf("No maintenance window is open. The next one opens at %s (%s).", moment(next), window.Text)
 }
 
-// noneFailed is the rule of stopOnFailure.
+// noneFailed returns the rule of stopOnFailure.
 func noneFailed(s *scene) string {
 	if !s.settings.StopOnFailure {
 		return ""

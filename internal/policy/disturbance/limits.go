@@ -14,13 +14,14 @@ type unavailableNode struct {
 	until time.Time
 }
 
-// withinLimit is the limit of all nodes. Of nodes that are not Ready without the operator's doing, those of the candidate's pool count.
+// withinLimit returns the limit of all nodes. Of nodes that are not Ready without the operator's doing, those of the
+// candidate's pool count.
 func withinLimit(s *scene) string {
 	unavailable := append(s.disturbed(func(string) bool { return true }), s.notReady()...)
 	return s.spent(unavailable, s.limit(), "of all Windows nodes")
 }
 
-// withinPoolLimit is the limit of the candidate's pool, in which Machines count besides that a MachineSet lacks.
+// withinPoolLimit returns the limit of the candidate's pool, in which Machines count besides that a MachineSet lacks.
 func withinPoolLimit(s *scene) string {
 	pool := s.candidate.Pool
 	if pool == "" {
@@ -34,7 +35,7 @@ func (s *scene) limit() int {
 	return s.settings.MaxUnavailable.Of(s.nodes(func(string) bool { return true }))
 }
 
-// poolLimit is the limit of the candidate's pool: that of all nodes, unless it has one of its own.
+// poolLimit returns the limit of the candidate's pool: that of all nodes, unless it has one of its own.
 func (s *scene) poolLimit() int {
 	own := s.settings.Pools[s.candidate.Pool].MaxUnavailable
 	if own == nil {
@@ -72,8 +73,8 @@ func (s *scene) disturbed(of func(pool string) bool) []unavailableNode {
 	return list
 }
 
-// notReady are the nodes of the candidate's pool that do not work though nobody disturbs them. After failureDeadline they have failed, and
-// count no more, unless failures are to stop everything.
+// notReady returns the nodes of the candidate's pool that do not work though nobody disturbs them. After
+// failureDeadline they have failed, and count no more, unless failures are to stop everything.
 func (s *scene) notReady() []unavailableNode {
 	if s.exempt() {
 		return nil
@@ -95,7 +96,8 @@ func (s *scene) notReady() []unavailableNode {
 	return list
 }
 
-// missing are the Machines that the candidate's MachineSet lacks, but for those that have entries and so are counted already.
+// missing returns the Machines that the candidate's MachineSet lacks, but for those that have entries and so are
+// counted already.
 func (s *scene) missing() []unavailableNode {
 	set, found := s.machineSet()
 	if !found || s.exempt() {

@@ -219,7 +219,7 @@ func (w *world) prune() {
 	})
 }
 
-// ask is an operator that would like to disturb a node. It checks the answer, and writes it down.
+// ask returns an operator that would like to disturb a node. It checks the answer, and writes it down.
 func (w *world) ask(t *rapid.T, n *worldNode, cause v1alpha1.DisruptionCause, replaces bool) *worldDisturbance {
 	request := Request{Instance: n.Instance, UID: n.UID, Cause: cause, Version: w.target, Replaces: replaces}
 	got := Allow(w.view(), request, w.settings, w.now)

@@ -156,7 +156,7 @@ func (w *world) heal() {
 	}
 }
 
-// upgradeAll is an operator with nodes that work. It returns those that it could not upgrade.
+// upgradeAll returns an operator with nodes that work. It returns those that it could not upgrade.
 func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	for range 400 {
 		w.now = w.now.Add(10 * time.Minute)

@@ -103,7 +103,7 @@ func (u *unfinished) lookAgain(after time.Duration) {
 	}
 }
 
-// untilMended are the reasons that no time and no other node does away with.
+// untilMended returns the reasons that no time and no other node does away with.
 func untilMended(reason string) bool {
 	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
 }

@@ -71,7 +71,7 @@ func Reuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance
 		`Make new keys on each: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
 }
 
-// WithReuse is a message that ends with what Reuse says now, in place of what it said before.
+// WithReuse returns a message that ends with what Reuse says now, in place of what it said before.
 func WithReuse(message, reuse string) string {
 	message, _, _ = strings.Cut(message, reuseMark)
 	return message + reuse

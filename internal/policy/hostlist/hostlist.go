@@ -103,7 +103,7 @@ func ValidateUsername(username string) error {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// InstanceName is the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
+// InstanceName returns the name of the WindowsInstance of a key: readable, and unique by a short hash of the whole key.
 func InstanceName(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	readable := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(key), "-"), "-")

@@ -68,8 +68,8 @@ type Node struct {
 // registrationLead is how long before its Node is there a kubelet may have asked for its serving certificate.
 const registrationLead = 5 * time.Minute
 
-// NodeOf is the node of an instance whose claim to its name is confirmed. node is the Node of that name; nil when there
-// is none.
+// NodeOf returns the node of an instance whose claim to its name is confirmed. node is the Node of that name; nil when
+// there is none.
 func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	known := instanceNames(instance)
 	known.Name = instance.Status.NodeRef.Name
@@ -115,14 +115,14 @@ func (n *Node) addMachine(machine *machinev1beta1.Machine) {
 	n.Given.addAll(machine.Status.Addresses)
 }
 
-// otherInstance is an instance that has no node, or whose node is known already.
+// otherInstance returns an instance that has no node, or whose node is known already.
 func otherInstance(instance *v1alpha1.WindowsInstance) Node {
 	other := instanceNames(instance)
 	other.Name, other.Foreign = "of WindowsInstance "+instance.Name, true
 	return other
 }
 
-// otherMachine is the host of a Machine.
+// otherMachine returns the host of a Machine.
 func otherMachine(machine *machinev1beta1.Machine) Node {
 	other := Node{Name: "of Machine " + machine.Name, Foreign: true}
 	if machine.Status.NodeRef != nil {
@@ -132,8 +132,8 @@ func otherMachine(machine *machinev1beta1.Machine) Node {
 	return other
 }
 
-// otherNode is a Node. A kubelet may write the status of its own: where its host is one of ours, that is what a Windows
-// host says of itself.
+// otherNode returns a Node. A kubelet may write the status of its own: where its host is one of ours, that is what a
+// Windows host says of itself.
 func otherNode(node *corev1.Node, ours bool) Node {
 	other := Node{Name: node.Name, Foreign: true, Registered: true}
 	other.Given.Add(node.Name)

@@ -84,8 +84,8 @@ func againstMachines(claim Claim) policy.Decision {
 	return policy.Decision{Allowed: true}
 }
 
-// machineNames are those of which one is or will be that of the Machine's Node. Before its addresses are known that is its own name, which
-// most platforms give to the machine.
+// machineNames returns those of which one is or will be that of the Machine's Node. Before its addresses are known that
+// is its own name, which most platforms give to the machine.
 func machineNames(machine *machinev1beta1.Machine) []string {
 	names := append(dnsNames(machine.Status.Addresses), machine.Name)
 	if machine.Status.NodeRef != nil {
@@ -94,7 +94,7 @@ func machineNames(machine *machinev1beta1.Machine) []string {
 	return names
 }
 
-// dnsNames are the names in a cloud's own network among the addresses of a Machine.
+// dnsNames returns the names in a cloud's own network among the addresses of a Machine.
 func dnsNames(addresses []corev1.NodeAddress) []string {
 	var names []string
 	for _, address := range addresses {

@@ -32,8 +32,8 @@ type CloudAnswer struct {
 	Addresses []corev1.NodeAddress
 }
 
-// OfCloud is the node name of a host that the cloud has named. The host itself hands the answer on and could lie; that
-// the name is free, or the host's own, Grant decides.
+// OfCloud returns the node name of a host that the cloud has named. The host itself hands the answer on and could lie;
+// that the name is free, or the host's own, Grant decides.
 //
 // Where the Machine API knows the machine's names, the answer must be one of them. Both have it from the same source: the Machine API asks
 // the cloud's API, the host its metadata service. On AWS the Machine's names (InternalDNS and Hostname) are the instance's private DNS name
@@ -91,7 +91,7 @@ func Keeps(claimed string, registered bool, told CloudAnswer) bool {
 	return registered || told.Error != "" || told.Name == "" || strings.EqualFold(told.Name, claimed)
 }
 
-// OfHost is the node name of a host: its host name in lower case, which must be an RFC 1123 label.
+// OfHost returns the node name of a host: its host name in lower case, which must be an RFC 1123 label.
 func OfHost(hostName string) (string, error) {
 	name := strings.ToLower(hostName)
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

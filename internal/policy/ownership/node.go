@@ -46,7 +46,7 @@ func startsUp(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
 }
 
-// ConfirmedName is the node name that an instance has, and not only claims; empty when there is none.
+// ConfirmedName returns the node name that an instance has, and not only claims; empty when there is none.
 func ConfirmedName(instance *v1alpha1.WindowsInstance) string {
 	if ref := instance.Status.NodeRef; ref != nil && ref.Confirmed {
 		return ref.Name

@@ -51,7 +51,7 @@ func TestWhichNodesGoWithAnInstance(t *testing.T) {
 	}
 }
 
-// holding is an instance that has a node.
+// holding returns an instance that has a node.
 func holding(name, nodeName, uid string) []v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	instance.Spec.DesiredState = v1alpha1.DesiredStateNode

@@ -100,7 +100,7 @@ func besideAPIServer(name, server string) string {
 	return ""
 }
 
-// apiServers are the host names or addresses by which the API server is reached.
+// apiServers returns the host names or addresses by which the API server is reached.
 func apiServers(cluster *nodespec.Cluster) []string {
 	var servers []string
 	for _, text := range []string{cluster.APIServerInternalURL, cluster.APIServerURL} {

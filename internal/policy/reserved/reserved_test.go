@@ -110,7 +110,7 @@ func TestAnAPIServerWithANameOfItsOwnIsNamed(t *testing.T) {
 	}
 }
 
-// bound is an instance whose host is Node win-a.
+// bound returns an instance whose host is Node win-a.
 func bound(change func(*v1alpha1.WindowsInstance)) v1alpha1.WindowsInstance {
 	instance := v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: "listed", CreationTimestamp: metav1.NewTime(attackTime)},

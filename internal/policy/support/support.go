@@ -20,9 +20,10 @@ type Platform struct {
 	CustomVXLANPort bool
 }
 
-// Platforms are the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift 4.6, 4.8 and 4.12, the
-// newest of which stands. Windows Server 2025 and Nutanix are in later guides only: 2025 wherever 2022 is; Nutanix with these two, without
-// a limit of names: the MachineSets there are named <infrastructure>-windows-worker-<zone>.
+// Platforms returns the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift
+// 4.6, 4.8 and 4.12, the newest of which stands. Windows Server 2025 and Nutanix are in later guides only: 2025
+// wherever 2022 is; Nutanix with these two, without a limit of names: the MachineSets there are named
+// <infrastructure>-windows-worker-<zone>.
 func Platforms() []Platform {
 	return []Platform{
 		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
@@ -51,7 +52,8 @@ type WindowsRelease struct {
 	CustomVXLANPort bool
 }
 
-// WindowsReleases are the releases that can be nodes on some platform, the oldest first. 20348.681 is the build with KB5012637.
+// WindowsReleases returns the releases that can be nodes on some platform, the oldest first. 20348.681 is the build
+// with KB5012637.
 func WindowsReleases() []WindowsRelease {
 	return []WindowsRelease{
 		{Name: server2019, Version: "10.0.17763"},
@@ -71,8 +73,9 @@ type ReleaseLine struct {
 	LeastCluster, LeastKubernetes string
 }
 
-// ReleaseLines are the lines of this operator, the oldest first; a release of the operator is of the last of them. So is a build that is no
-// release, whatever its version says: what it serves depends on the kubelet it brings and not on what it is called.
+// ReleaseLines returns the lines of this operator, the oldest first; a release of the operator is of the last of them.
+// So is a build that is no release, whatever its version says: what it serves depends on the kubelet it brings and not
+// on what it is called.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
 		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},
@@ -82,7 +85,7 @@ func ReleaseLines() []ReleaseLine {
 // ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the operator.
 const ClusterFloor = "4.6.8"
 
-// CurrentLine is the line that this operator is of.
+// CurrentLine returns the line that this operator is of.
 func CurrentLine() ReleaseLine {
 	lines := ReleaseLines()
 	return lines[len(lines)-1]
@@ -97,7 +100,7 @@ func platformNamed(name string) (Platform, bool) {
 	return Platform{}, false
 }
 
-// String is the release's name with the builds that are supported of it.
+// String returns the release's name with the builds that are supported of it.
 func (r WindowsRelease) String() string {
 	if r.LeastRevision == 0 {
 		return fmt.Sprintf("%s (%s)", r.Name, r.Version)

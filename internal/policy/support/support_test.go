@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// supported is a cluster without fault; on vSphere that means a custom VXLAN port.
+// supported returns a cluster without fault; on vSphere that means a custom VXLAN port.
 func supported(platform string) nodespec.Cluster {
 	c := nodespec.Cluster{Platform: platform, Version: "5.0.3", Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true}}
 	if platform == "VSphere" {

@@ -133,7 +133,7 @@ func (c *cloud) disturb(t *rapid.T) {
 	}
 }
 
-// of are the Machines of a MachineSet, and how many of them run and have a Node that works.
+// of returns the Machines of a MachineSet, and how many of them run and have a Node that works.
 func (c *cloud) of(set string) (machines []Machine, working int) {
 	for _, m := range c.fleet.Machines {
 		if m.Set != set {

@@ -13,7 +13,8 @@ const (
 	oldVersion, newVersion = "11.0.0-abc1234", "12.0.0"
 )
 
-// fleetOf is a MachineSet "set" with Machines that run, whose Nodes work with the old key, which the hosts have refused to exchange.
+// fleetOf returns a MachineSet "set" with Machines that run, whose Nodes work with the old key, which the hosts have
+// refused to exchange.
 func fleetOf(names ...string) Fleet {
 	fleet := Fleet{Sets: []MachineSet{{Name: "set", Replicas: len(names), Machines: len(names)}}}
 	for _, name := range names {

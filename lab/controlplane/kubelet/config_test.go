@@ -25,7 +25,7 @@ import (
 
 const nodespec = "../../../internal/nodespec"
 
-// goldenFiles are the golden files of a name, for every platform that has one.
+// goldenFiles returns the golden files of a name, for every platform that has one.
 func goldenFiles(t *testing.T, name string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(nodespec, "testdata", "*", name))
@@ -94,7 +94,7 @@ func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	}
 }
 
-// allGates are those that the kubelet's program has.
+// allGates returns those that the kubelet's program has.
 func allGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
 	t.Helper()
 	if err := logsapi.AddFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
@@ -103,7 +103,7 @@ func allGates(t *testing.T) featuregate.MutableVersionedFeatureGate {
 	return utilfeature.DefaultMutableFeatureGate
 }
 
-// missing are the elements of all that are not in some.
+// missing returns the elements of all that are not in some.
 func missing(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) })
 }

@@ -83,7 +83,7 @@ func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *
 		flowcontrol.NewBackOff(time.Second, time.Minute), config.SerializeImagePulls, config.MaxParallelImagePulls, 0, 0, noTimes{})
 }
 
-// sample is the container of the example for users.
+// sample returns the container of the example for users.
 func sample(t *testing.T) corev1.Container {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "win-webserver.yaml"))

@@ -105,7 +105,7 @@ func (w *Workload) budgetBecomes(t *testing.T) {
 	})
 }
 
-// Budget is the PodDisruptionBudget as the API server has it.
+// Budget returns the PodDisruptionBudget as the API server has it.
 func (w *Workload) Budget(t *testing.T) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{}
@@ -127,7 +127,7 @@ func (w *Workload) Runs(t *testing.T, replicas int) (running []corev1.Pod) {
 	return running
 }
 
-// On are the pods on a node as the API server has them, those that are ending too.
+// On returns the pods on a node as the API server has them, those that are ending too.
 func (w *Workload) On(t *testing.T, node string) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList

@@ -83,7 +83,7 @@ func configure(machine node.Machine, version string, args []string) (configurati
 	return c, c.loadClientCA(machine, file.Authentication.X509.ClientCAFile)
 }
 
-// pipe is an endpoint with two slashes, as for the form npipe:////./pipe/name too.
+// pipe returns an endpoint with two slashes, as for the form npipe:////./pipe/name too.
 func pipe(endpoint string) string {
 	if endpoint == "" {
 		return "npipe://./pipe/containerd-containerd"

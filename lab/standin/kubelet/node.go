@@ -21,7 +21,7 @@ type observation struct {
 	broken     bool // the kubelet itself is defective
 }
 
-// node is the Node object that the kubelet registers.
+// node returns the Node object that the kubelet registers.
 func (k *kubelet) node(seen observation) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -41,7 +41,7 @@ func (k *kubelet) node(seen observation) *corev1.Node {
 	return node
 }
 
-// labels are the kubelet's default labels of a Windows node, and those of its flags. R-102
+// labels returns the kubelet's default labels of a Windows node, and those of its flags. R-102
 func (k *kubelet) labels() map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:      strings.ToLower(k.system.HostName),
@@ -58,7 +58,7 @@ func (k *kubelet) labels() map[string]string {
 	return labels
 }
 
-// status is the node's status after an observation; what did not change is kept from the one before.
+// status returns the node's status after an observation; what did not change is kept from the one before.
 func (k *kubelet) status(before corev1.NodeStatus, seen observation, now time.Time) corev1.NodeStatus {
 	status := *before.DeepCopy()
 	status.Addresses = nil

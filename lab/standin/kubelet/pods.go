@@ -96,7 +96,7 @@ func (w *podWorker) latest() (pod *corev1.Pod, gone bool) {
 	return w.pod, w.gone
 }
 
-// list is the table sorted by name.
+// list returns the table sorted by name.
 func (t *podTable) list() []corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -116,7 +116,7 @@ func TestContainerdTakesItsFiles(t *testing.T) {
 	}
 }
 
-// required is the version in which a module of the payload requires another.
+// required returns the version in which a module of the payload requires another.
 func required(t *testing.T, module, path string) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(repository, "payload", module, "go.mod"))
@@ -130,7 +130,7 @@ func required(t *testing.T, module, path string) string {
 	return ""
 }
 
-// registries are those of a cluster with a mirror that only this test has.
+// registries returns those of a cluster with a mirror that only this test has.
 func registries(mirror *registry) nodespec.Registries {
 	return nodespec.Registries{OnlyAllowed: true, Hosts: []nodespec.Registry{
 		{Host: "blocked.example.com", Blocked: true},
@@ -140,7 +140,7 @@ func registries(mirror *registry) nodespec.Registries {
 	}}
 }
 
-// specOf is the NodeSpec of a host of a cluster with these registries.
+// specOf returns the NodeSpec of a host of a cluster with these registries.
 func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 	t.Helper()
 	file := func(name string) nodespec.PayloadFile {

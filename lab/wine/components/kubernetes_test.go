@@ -54,7 +54,7 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	}
 }
 
-// arguments are those of a service's own program, but for the one that a plain process cannot have.
+// arguments returns those of a service's own program, but for the one that a plain process cannot have.
 func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	t.Helper()
 	i := slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == name })
@@ -74,7 +74,7 @@ func local(t *testing.T, content []byte) string {
 	return path
 }
 
-// identity is the certificate of an authority, and a node's with its key.
+// identity returns the certificate of an authority, and a node's with its key.
 func identity(t *testing.T) (authority, node []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -60,8 +60,8 @@ func skipWithoutWine(t *testing.T) {
 	}
 }
 
-// forWindows is a go command in a module of the payload, in the environment in which `make payload` builds, so that they share what is
-// compiled.
+// forWindows returns a go command in a module of the payload, in the environment in which `make payload` builds, so
+// that they share what is compiled.
 func forWindows(ctx context.Context, module string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(repository, "payload", module)

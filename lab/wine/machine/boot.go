@@ -228,7 +228,8 @@ func (m *machine) setName(name string) error {
 	return nil
 }
 
-// pendingName is the host name that the registry has for the next boot: of two values the last, as Wine reads them.
+// pendingName returns the host name that the registry has for the next boot: of two values the last, as Wine reads
+// them.
 func pendingName(registry []byte) (name string) {
 	var inKey bool
 	for line := range bytes.Lines(registry) {

@@ -40,7 +40,8 @@ func endJob(job windows.Handle) {
 	}
 }
 
-// programOf is the file name of the program that a process runs; empty when it has ended. One that is just beginning may not have a name yet.
+// programOf returns the file name of the program that a process runs; empty when it has ended. One that is just
+// beginning may not have a name yet.
 func programOf(process windows.Handle) string {
 	const patience, pause = 2000, 10 // ms
 	for range patience / pause {

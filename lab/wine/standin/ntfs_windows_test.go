@@ -87,7 +87,7 @@ func TestSymbolicLinks(t *testing.T) {
 	})
 }
 
-// accessList is a file's owner and access list.
+// accessList returns a file's owner and access list.
 func accessList(t *testing.T, path string) string {
 	t.Helper()
 	name, err := windows.UTF16PtrFromString(path)

@@ -35,7 +35,7 @@ var forwards = map[string][]string{
 // Windows' loader searches, that nothing on a host calls.
 var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry", "DeleteIpForwardEntry2": "DeleteIpNetEntry"}
 
-// target is the library that a function is forwarded to.
+// target returns the library that a function is forwarded to.
 func target(function string) string {
 	switch {
 	case strings.Contains(function, "Service"):

@@ -62,8 +62,8 @@ var libraries = []library{
 // launcher is built as the libraries are, but is a program.
 var launcher = library{name: Launcher, sources: []string{"launcher.c"}}
 
-// Libraries are the file names of the libraries, which go to System32. Wine has none of these names itself, so none needs an entry
-// in DllOverrides.
+// Libraries returns the file names of the libraries, which go to System32. Wine has none of these names itself, so none
+// needs an entry in DllOverrides.
 func Libraries() []string {
 	names := make([]string, 0, len(libraries))
 	for _, l := range libraries {

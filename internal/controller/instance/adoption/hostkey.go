@@ -69,7 +69,7 @@ func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev
 	return nil
 }
 
-// notedHostKeys are the entries of the older operator's ConfigMap; none when it is not there.
+// notedHostKeys returns the entries of the older operator's ConfigMap; none when it is not there.
 func (a Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) {
 	noted := &corev1.ConfigMap{}
 	err := a.Live.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: hostKeysConfigMap}, noted)
@@ -82,7 +82,7 @@ func (a Adoption) notedHostKeys(ctx context.Context) (map[string]string, error) 
 	return noted.Data, nil
 }
 
-// notedFor is the key of the first address that has one.
+// notedFor returns the key of the first address that has one.
 func notedFor(noted map[string]string, addresses ...string) string {
 	for _, address := range addresses {
 		if key := noted[address]; address != "" && key != "" {
@@ -92,7 +92,7 @@ func notedFor(noted map[string]string, addresses ...string) string {
 	return ""
 }
 
-// pinnedOn is the host key that the Node of an address carries. Of two Nodes with one address nothing is known.
+// pinnedOn returns the host key that the Node of an address carries. Of two Nodes with one address nothing is known.
 func pinnedOn(older []corev1.Node, address string) string {
 	key := ""
 	for i := range older {
@@ -110,7 +110,8 @@ func pinnedOn(older []corev1.Node, address string) string {
 
 func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationHostKey] != "" }
 
-// addressOf is the IPv4 address of the host; empty when it cannot be told. A name is resolved by whoever resolves it for SSH too.
+// addressOf returns the IPv4 address of the host; empty when it cannot be told. A name is resolved by whoever resolves
+// it for SSH too.
 func (a Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
 		return s.Instance.Spec.Address

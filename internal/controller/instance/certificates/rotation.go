@@ -67,8 +67,9 @@ func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.Cert
 	}
 }
 
-// Due are the names of the certificates that are to be renewed now, and the time until the next look at the others; zero when there
-// are none. Hosts that were joined together would all be connected to at once again, so the looks are spread over a tenth of a certificate's life.
+// Due returns the names of the certificates that are to be renewed now, and the time until the next look at the others;
+// zero when there are none. Hosts that were joined together would all be connected to at once again, so the looks are
+// spread over a tenth of a certificate's life.
 func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {
 	for _, certificate := range certificates {
 		rest := certificate.RenewAt.Sub(now)
@@ -82,7 +83,7 @@ func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float6
 	return due, next
 }
 
-// Sooner is the shorter of two waits. Zero means no wait at all.
+// Sooner returns the shorter of two waits. Zero means no wait at all.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -90,7 +91,7 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Needed are the names of the identities whose certificates a plan needs; empty for the kubelet's.
+// Needed returns the names of the identities whose certificates a plan needs; empty for the kubelet's.
 func Needed(p plan.Plan) []string {
 	var names []string
 	for _, need := range p.Needs {

@@ -143,7 +143,7 @@ func (c Signer) await(ctx context.Context, interval, limit time.Duration, ask fu
 	}
 }
 
-// labelOf is the name of an instance as the value of a label, which is shorter than the name of a Machine may be.
+// labelOf returns the name of an instance as the value of a label, which is shorter than the name of a Machine may be.
 func labelOf(instance string) string {
 	if len(instance) <= validation.LabelValueMaxLength {
 		return instance

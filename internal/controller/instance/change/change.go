@@ -99,7 +99,7 @@ func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previo
 	s.Instance.Status.FailedChange = failed
 }
 
-// RetryDelay is the time before the next attempt of a change that has failed so often.
+// RetryDelay returns the time before the next attempt of a change that has failed so often.
 func RetryDelay(first time.Duration, attempts int32) time.Duration {
 	delay := first
 	for i := int32(1); i < attempts && delay < longestRetry; i++ {

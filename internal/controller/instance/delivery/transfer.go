@@ -68,7 +68,7 @@ func (d Delivery) sendArchive(ctx context.Context, s *scope.Scope, step, path st
 	return s.Connection.Send(ctx, path, archive.Reader(), d.Status.Transfer(ctx, s, step))
 }
 
-// missing are the payload files that the spec wants and the host lacks.
+// missing returns the payload files that the spec wants and the host lacks.
 func missing(spec nodespec.NodeSpec, present map[string]string) []string {
 	var result []string
 	for _, release := range spec.Releases {

@@ -104,7 +104,8 @@ func (d Drainer) podsLeft(ctx context.Context, helper *drain.Helper, node string
 	return text
 }
 
-// blockingBudgets are the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that an error leaves them out.
+// blockingBudgets returns the PodDisruptionBudgets of the pods that allow no disruption now. They only explain, so that
+// an error leaves them out.
 func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []string {
 	known := map[string][]policyv1.PodDisruptionBudget{}
 	var names []string

@@ -18,7 +18,7 @@ const (
 	mostAddresses = 64
 )
 
-// boundedStep is a step of which not more is kept than people read.
+// boundedStep returns a step of which not more is kept than people read.
 func boundedStep(step verb.Step) verb.Step {
 	step.Name, step.Detail = text.Plain(step.Name, longestFact), text.Plain(step.Detail, longestDetail)
 	step.Of = min(max(step.Of, 0), mostSteps)

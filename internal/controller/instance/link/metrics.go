@@ -37,7 +37,8 @@ func kindsOf(operations ...plan.Operation) map[string]bool {
 	return kinds
 }
 
-// stepKind is the step's name without its target, to keep the number of series small. The host is not trusted to name steps as the agent does.
+// stepKind returns the step's name without its target, to keep the number of series small. The host is not trusted to
+// name steps as the agent does.
 func stepKind(name string) string {
 	if kind, _, _ := strings.Cut(name, " "); stepKinds[kind] {
 		return kind

@@ -23,7 +23,7 @@ const (
 	lastRebootPoll  = 2 * time.Second
 )
 
-// stillRestarting is the wait for a host that is away because it restarts; nil when it is not, or takes too long.
+// stillRestarting returns the wait for a host that is away because it restarts; nil when it is not, or takes too long.
 func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil || l.Clock.Since(since.Time) > rebootLimit {
@@ -32,8 +32,8 @@ func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	return l.awaitHost(s)
 }
 
-// AnswersWhileRestarting is the wait for a host that answers over SSH and cannot be asked: it goes down, or comes up, or something is wrong with it,
-// and only time tells. Else it is what stands in the way itself.
+// AnswersWhileRestarting returns the wait for a host that answers over SSH and cannot be asked: it goes down, or comes
+// up, or something is wrong with it, and only time tells. Else it is what stands in the way itself.
 func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	restarting := l.stillRestarting(s)
 	if restarting == nil {
@@ -83,7 +83,7 @@ func (l Link) awaitHost(s *scope.Scope) *obstacle.Obstacle {
 	return rebootObstacle(s.Session.RestartLooks)
 }
 
-// rebootObstacle is the wait for the next look at a host that restarts, after so many.
+// rebootObstacle returns the wait for the next look at a host that restarts, after so many.
 func rebootObstacle(looks int) *obstacle.Obstacle {
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: obstacle.Wait, KeepsTurn: true,

@@ -53,8 +53,8 @@ func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obsta
 	return target, nil
 }
 
-// expectedHostKeys are the fingerprints that the Machine or the instance announces for the first contact; none announce nothing. The Machine
-// API itself tells none on any platform.
+// expectedHostKeys returns the fingerprints that the Machine or the instance announces for the first contact; none
+// announce nothing. The Machine API itself tells none on any platform.
 func (l Link) expectedHostKeys(ctx context.Context, s *scope.Scope) ([]string, *obstacle.Obstacle) {
 	announced := []string{s.Instance.Annotations[v1alpha1.AnnotationExpectedHostKey]}
 	if s.OfMachine() {

@@ -17,8 +17,8 @@ const (
 	lastUserDataPoll  = 15 * time.Second
 )
 
-// awaitUserData is the wait for a new Machine's host that is not reachable yet; nil when it was reached before, has had its time, or fails
-// in a way that its user data does not mend.
+// awaitUserData returns the wait for a new Machine's host that is not reachable yet; nil when it was reached before,
+// has had its time, or fails in a way that its user data does not mend.
 func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	status := s.Instance.Status
 	if !s.OfMachine() || status.HostKey != nil || status.SpecDigest != "" || status.PublicKeyHash != "" {
@@ -47,8 +47,9 @@ func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	return o
 }
 
-// userDataPoll is the time to the next look at a host whose instance is of this age: a quarter of it, so that nobody waits long for a host
-// that starts fast, less up to a fifth, which spreads the looks at hosts that were made at the same time.
+// userDataPoll returns the time to the next look at a host whose instance is of this age: a quarter of it, so that
+// nobody waits long for a host that starts fast, less up to a fifth, which spreads the looks at hosts that were made at
+// the same time.
 func userDataPoll(age time.Duration, jitter float64) time.Duration {
 	poll := min(max(age/4, firstUserDataPoll), lastUserDataPoll)
 	return poll - time.Duration(float64(poll)*0.2*jitter)

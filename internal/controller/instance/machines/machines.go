@@ -39,7 +39,7 @@ func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*
 	return machine, nil
 }
 
-// All are the Machines of the cluster; none where there is no Machine API.
+// All returns the Machines of the cluster; none where there is no Machine API.
 func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
 	err := m.Live.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace))
@@ -49,7 +49,7 @@ func (m Machines) All(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	return list.Items, nil
 }
 
-// NameOf is the namespace and name of the Machine of a source; empty for none.
+// NameOf returns the namespace and name of the Machine of a source; empty for none.
 func NameOf(source v1alpha1.Source) string {
 	if source.Machine == nil {
 		return ""

@@ -101,7 +101,7 @@ func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *o
 	}
 }
 
-// expected is the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
+// expected returns the lower-case form of the name that the host has or is to be given, or by which the cloud knows it.
 func (n Names) expected(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	if name := s.KeptNodeName(); name != "" {
 		return name, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/nodename"
 )
 
-// byCloud is the name by which the cloud knows the machine, or the one that its node has already.
+// byCloud returns the name by which the cloud knows the machine, or the one that its node has already.
 func (n Names) byCloud(ctx context.Context, s *scope.Scope) (string, *obstacle.Obstacle) {
 	told := nodename.CloudAnswer{Platform: s.Cluster.Platform}
 	if facts := s.Session.Facts.CloudName; facts != nil {
@@ -49,7 +49,7 @@ func (n Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.Clou
 	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
 }
 
-// machineAddresses are those of the instance's Machine; none when it has no Machine.
+// machineAddresses returns those of the instance's Machine; none when it has no Machine.
 func (n Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
 	if !s.OfMachine() {
 		return nil, nil

@@ -50,7 +50,7 @@ func (n Nodes) Named(ctx context.Context, name string) (*corev1.Node, error) {
 	return node, nil
 }
 
-// Instances are all instances, as the API server has them.
+// Instances returns all instances, as the API server has them.
 func (n Nodes) Instances(ctx context.Context) ([]v1alpha1.WindowsInstance, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := n.Live.List(ctx, &instances, client.InNamespace(n.Namespace)); err != nil {
@@ -68,8 +68,8 @@ func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return ownership.Owns(instance, node, instances), nil
 }
 
-// Claim is the claim of an instance to a node name, with the Node of that name, which may be nil, and all instances and Machines that could have
-// the name.
+// Claim returns the claim of an instance to a node name, with the Node of that name, which may be nil, and all
+// instances and Machines that could have the name.
 func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string, node *corev1.Node) (nodename.Claim, error) {
 	claim := nodename.Claim{Instance: *instance, NodeName: name, Node: node}
 	var err error
@@ -80,7 +80,7 @@ func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, na
 	return claim, err
 }
 
-// NameOf is the node name that an instance has claimed; empty before the claim.
+// NameOf returns the node name that an instance has claimed; empty before the claim.
 func NameOf(instance *v1alpha1.WindowsInstance) string {
 	if instance.Status.NodeRef == nil {
 		return ""
@@ -94,7 +94,7 @@ func IsReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// ReadyCondition is the Ready condition that the kubelet reports; nil before it has.
+// ReadyCondition returns the Ready condition that the kubelet reports; nil before it has.
 func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == corev1.NodeReady {
@@ -134,7 +134,7 @@ func Cordoned(node *corev1.Node) bool {
 	return ours
 }
 
-// InternalIPs are the internal addresses among those of a Node or a Machine.
+// InternalIPs returns the internal addresses among those of a Node or a Machine.
 func InternalIPs(addresses []corev1.NodeAddress) []string {
 	var ips []string
 	for _, address := range addresses {

@@ -65,7 +65,7 @@ type Scope struct {
 	Silent bool
 }
 
-// New is the scope of a reconcile that begins.
+// New returns the scope of a reconcile that begins.
 func New(instance *v1alpha1.WindowsInstance, session *Session) *Scope {
 	return &Scope{
 		Instance: instance,
@@ -110,11 +110,11 @@ func (s *Scope) BYOH() bool { return s.Instance.Spec.Source.ConfigMapKey != "" }
 // OfMachine reports whether the host belongs to a Machine.
 func (s *Scope) OfMachine() bool { return s.Instance.Spec.Source.Machine != nil }
 
-// NodeName is the claimed name; empty before the claim.
+// NodeName returns the claimed name; empty before the claim.
 func (s *Scope) NodeName() string { return nodes.NameOf(s.Instance) }
 
-// KeptNodeName is the name of the Node that a Machine's host has already; empty when there is none. It can differ from the host's name: the
-// kubelet gets the node name as a flag, and older operators set it too.
+// KeptNodeName returns the name of the Node that a Machine's host has already; empty when there is none. It can differ
+// from the host's name: the kubelet gets the node name as a flag, and older operators set it too.
 func (s *Scope) KeptNodeName() string {
 	if ref := s.Instance.Status.NodeRef; s.OfMachine() && ref != nil && ref.Confirmed && ref.UID != "" {
 		return ref.Name

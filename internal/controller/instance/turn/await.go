@@ -54,7 +54,7 @@ func (t Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
 	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" && version != t.Version
 }
 
-// AwaitsReplacement is the wait for the turn of a Machine that is to be replaced.
+// AwaitsReplacement returns the wait for the turn of a Machine that is to be replaced.
 func (t Turn) AwaitsReplacement(s *scope.Scope) *obstacle.Obstacle {
 	if s.Works && s.Instance.Status.SpecDigest != "" {
 		s.PassWhatHeld()

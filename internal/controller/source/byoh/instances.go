@@ -18,8 +18,9 @@ type fault struct {
 	err error
 }
 
-// desiredInstances are the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an instance too, so that its
-// fault is seen where an administrator looks; without a user name nothing is done to the host.
+// desiredInstances returns the WindowsInstances that the entries ask for, sorted by name. A faulty entry gets an
+// instance too, so that its fault is seen where an administrator looks; without a user name nothing is done to the
+// host.
 func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.WindowsInstance, []fault) {
 	instances := make([]v1alpha1.WindowsInstance, 0, len(entries))
 	var faults []fault

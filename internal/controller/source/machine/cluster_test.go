@@ -255,7 +255,7 @@ func (s *stage) delete(o client.Object) {
 	}
 }
 
-// instances are all instances, by name.
+// instances returns all instances, by name.
 func (s *stage) instances() map[string]v1alpha1.WindowsInstance {
 	s.t.Helper()
 	var list v1alpha1.WindowsInstanceList

@@ -140,8 +140,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(machines)}, errors.Join(errs...)
 }
 
-// machines are the Windows Machines, and those that an instance was made for and that are not in memory as such: these are read
-// from the API server. Whoever is in neither is gone.
+// machines returns the Windows Machines, and those that an instance was made for and that are not in memory as such:
+// these are read from the API server. Whoever is in neither is gone.
 func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
 	if err := r.Machines.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {

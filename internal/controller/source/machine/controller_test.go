@@ -103,7 +103,7 @@ func (b *bench) state(name string) v1alpha1.DesiredState {
 	return instance.Spec.DesiredState
 }
 
-// said are the events since it was last asked.
+// said returns the events since it was last asked.
 func (b *bench) said() (said []string) {
 	for {
 		select {

@@ -70,7 +70,7 @@ func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) 
 	return reference != nil && reference.Name == machine.Name && reference.UID == machine.UID
 }
 
-// made is the new instance of a Machine, if it is to have one by now.
+// made returns the new instance of a Machine, if it is to have one by now.
 func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	v := look(machine)
 	if state, _ := v.desiredState(); state != v1alpha1.DesiredStateNode || v.address("") == "" {
@@ -86,8 +86,8 @@ func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 	}}, true
 }
 
-// followed is the spec of a Machine's instance, present before. While host and Node are to be left alone, only that is said of
-// them; an address stays while the Machine has none.
+// followed returns the spec of a Machine's instance, present before. While host and Node are to be left alone, only
+// that is said of them; an address stays while the Machine has none.
 func followed(c settings, machine *machinev1beta1.Machine, present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
 	v := look(machine)
 	state, reason := v.desiredState()

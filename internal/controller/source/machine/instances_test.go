@@ -20,7 +20,7 @@ const namespace = "wmco"
 
 type edit func(*machinev1beta1.Machine)
 
-// windows is a Windows Machine that is provisioned at 10.0.0.1, with edits.
+// windows returns a Windows Machine that is provisioned at 10.0.0.1, with edits.
 func windows(name string, edits ...edit) *machinev1beta1.Machine {
 	m := &machinev1beta1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -66,7 +66,7 @@ var (
 	hostNameOf  = address(corev1.NodeHostName)
 )
 
-// instanceOf is the instance that was made for a Machine.
+// instanceOf returns the instance that was made for a Machine.
 func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.WindowsInstance {
 	change, ok := made(settings{namespace: namespace, platform: platform}, machine)
 	if !ok {
@@ -77,7 +77,7 @@ func instanceOf(platform string, machine *machinev1beta1.Machine) v1alpha1.Windo
 
 func list(machines ...*machinev1beta1.Machine) []*machinev1beta1.Machine { return machines }
 
-// the is the single change that follows.
+// the returns the single change that follows.
 func the(t *testing.T, machines []*machinev1beta1.Machine, present ...v1alpha1.WindowsInstance) source.Change {
 	t.Helper()
 	result, taken := changes(settings{namespace: namespace, platform: "AWS"}, machines, present)

@@ -97,8 +97,8 @@ func (v view) address(present string) string {
 	return ""
 }
 
-// outsidePodNetworks are the addresses of a Machine without those that its host has in the networks of the pods: at these it is reached for
-// as long as it is a node and no longer.
+// outsidePodNetworks returns the addresses of a Machine without those that its host has in the networks of the pods: at
+// these it is reached for as long as it is a node and no longer.
 func outsidePodNetworks(addresses []corev1.NodeAddress, podNetworks []string) []corev1.NodeAddress {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a corev1.NodeAddress) bool {
 		ip, err := netip.ParseAddr(a.Address)
@@ -131,8 +131,8 @@ func (v view) nodeMetadata() *v1alpha1.NodeMetadata {
 	return &v1alpha1.NodeMetadata{Labels: maps.Clone(v.labels), Taints: taints}
 }
 
-// hostName is the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that no host can have is not
-// asked for: such a Machine is refused for its name.
+// hostName returns the computer name that the host of the Machine is given. Elsewhere the cloud names it. A name that
+// no host can have is not asked for: such a Machine is refused for its name.
 func hostName(platform, machine string) string {
 	switch configv1.PlatformType(platform) {
 	case configv1.VSpherePlatformType, configv1.NutanixPlatformType:

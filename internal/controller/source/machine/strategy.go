@@ -19,7 +19,8 @@ import (
 // there would not make its Machines again.
 type strategies map[types.UID]v1alpha1.UpgradeStrategy
 
-// of is the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced. R-146
+// of returns the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced.
+//
 func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 	if strategy, ok := s[set]; ok {
 		return strategy
@@ -27,8 +28,8 @@ func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 	return v1alpha1.UpgradeInPlace
 }
 
-// strategyOf is the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the annotation is one that
-// the operator knows.
+// strategyOf returns the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the
+// annotation is one that the operator knows.
 func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy, valid bool) {
 	value, chosen := set.Annotations[v1alpha1.AnnotationUpgradeStrategy]
 	switch strategy := v1alpha1.UpgradeStrategy(value); {
@@ -40,7 +41,7 @@ func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrate
 	return byDefault, false
 }
 
-// controllingSet is the reference of a Machine to the MachineSet that controls it; nil when none does.
+// controllingSet returns the reference of a Machine to the MachineSet that controls it; nil when none does.
 func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(machine)
 	if owner == nil || owner.Kind != "MachineSet" {
@@ -86,7 +87,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 	return result, nil
 }
 
-// defaultStrategy is that of MachineSets without the annotation.
+// defaultStrategy returns that of MachineSets without the annotation.
 func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrategy, error) {
 	policy := &v1alpha1.WindowsDisruptionPolicy{}
 	name := types.NamespacedName{Namespace: r.Namespace, Name: v1alpha1.DisruptionPolicyName}

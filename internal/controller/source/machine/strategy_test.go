@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// machineSet is a MachineSet with annotations: key, value, key, value.
+// machineSet returns a MachineSet with annotations: key, value, key, value.
 func machineSet(name string, annotations ...string) *machinev1beta1.MachineSet {
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-of-set-" + name), Annotations: map[string]string{}}}

@@ -55,10 +55,10 @@ type Credentials struct {
 	serving, kubeletClient, proxyClient, controllerManager, scheduler pki.Pair
 }
 
-// Port is the port that the API server listens on.
+// Port returns the port that the API server listens on.
 func (c *Config) Port() int { return c.Listener.Addr().(*net.TCPAddr).Port }
 
-// URL is the address of the API server, as seen from within the process's network namespace.
+// URL returns the address of the API server, as seen from within the process's network namespace.
 func (c *Config) URL() string { return "https://" + c.Listener.Addr().String() }
 
 func (c *Config) path(name string) string { return filepath.Join(c.Dir, name) }

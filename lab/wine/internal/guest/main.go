@@ -119,7 +119,7 @@ func install(args []string) error {
 	return created.Start()
 }
 
-// service is a service's process. Each start makes a line in a file.
+// service returns a service's process. Each start makes a line in a file.
 func service([]string) error {
 	file, err := os.OpenFile(`C:\starts.txt`, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
