@@ -81,7 +81,7 @@ func choose(wanted []string) ([]program, error) {
 	return chosen, nil
 }
 
-// environment returns that of go, for this program. Nothing needs a C compiler.
+// environment returns the environment of go, for this program. Nothing needs a C compiler.
 func (p program) environment(o options) []string {
 	environment := os.Environ()
 	if o.fips && p.product {

@@ -35,7 +35,7 @@ type testRun struct {
 // testLimit is for one package.
 const testLimit = 10 * time.Minute
 
-// quickBuild are flags for programs that run once, for a moment: most of a row's time is that of compiler and linker.
+// quickBuild are flags for programs that run once, for a moment: compiler and linker take most of a row's time.
 var quickBuild = []string{"-vet=off", "-gcflags=-N -l", "-ldflags=-s -w"}
 
 // test runs some tests of a package in a directory, with an overlay unless that is empty.

@@ -40,7 +40,8 @@ func variableName(text string) string {
 	return strings.Trim(strings.TrimLeft(text, "$@"), "{}")
 }
 
-// types are those of .NET Framework 4 that scripts may name, with what may be used of them: static members, and those of their objects.
+// types are the types of .NET Framework 4 that scripts may name, with the static members and members of objects that
+// they may use.
 var types = map[string]string{
 	"byte[]": "", "int": "", "scriptblock": "", "string": "",
 	"Collections.Generic.List[string]":            "Add Count",

@@ -21,7 +21,7 @@ import (
 type node struct {
 	// kind is the grammar's name of what it is, or the text itself of a token.
 	kind string
-	// fault is empty, or what is wrong: the text is none of the grammar's, or the grammar wants something that is not there.
+	// fault is empty, or says what is wrong: the grammar does not know the text, or it expects something that is missing.
 	fault      string
 	named      bool
 	start, end int // in bytes

@@ -61,7 +61,7 @@ func isTest(function *ast.FuncDecl) bool {
 	return false
 }
 
-// testName is that of a test or subtest. Below a subtest whose name only the run tells, nothing is added.
+// testName is the name of a test or subtest. Below a subtest whose name only the run tells, nothing is added.
 type testName struct {
 	text  string
 	known bool

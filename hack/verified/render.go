@@ -101,7 +101,7 @@ func (c column) of(b hosttest.Behavior) hosttest.Standing {
 	return c.report.Of(b.ID()).Result
 }
 
-// operations returns those of a host, each once, in its order.
+// operations returns the operations of a host, each once, in its order.
 func operations(behaviors []hosttest.Behavior) []string {
 	var known []string
 	for _, operation := range hosttest.Operations() {

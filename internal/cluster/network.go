@@ -77,7 +77,7 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 // usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API, "Default is 4789".
 const usualVXLANPort = 4789
 
-// largestMTU is that of IP.
+// largestMTU is the largest MTU of IP.
 const largestMTU = 65535
 
 func checkNetworks(networks []string) error {

@@ -74,7 +74,8 @@ func proxyExceptions(list string) (string, bool) {
 	return strings.Join(entries, ","), true
 }
 
-// exceptionCharacters are those of host names, domains with a dot or an asterisk before them, addresses with a port, and networks.
+// exceptionCharacters are the characters of host names, domains with a dot or an asterisk before them, addresses with a
+// port, and networks.
 const exceptionCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*:/[]"
 
 // isPrintable reports whether a text is of printable ASCII characters only.

@@ -161,8 +161,8 @@ func anyContains(list []scope, s scope) bool {
 	return slices.ContainsFunc(list, func(entry scope) bool { return entry.contains(s) })
 }
 
-// mirrors returns those of one host. containerd knows a mirror by its host and the prefix, so of several entries one
-// may stand for all.
+// mirrors returns the mirrors of one host. containerd knows a mirror by its host and the prefix, so of several entries
+// one may stand for all.
 func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodespec.Mirror {
 	var result []nodespec.Mirror
 	for _, from := range mirrorsOf(rules) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CheckFingerprint returns an error for what is no SHA-256 in lower-case hex, the form in which Roots names
+// CheckFingerprint returns an error for anything but a SHA-256 in lower-case hex, the form in which Roots names
 // certificates.
 func CheckFingerprint(fingerprint string) error {
 	if len(fingerprint) != 64 || strings.Trim(fingerprint, "0123456789abcdef") != "" {

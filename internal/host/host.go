@@ -51,7 +51,7 @@ type Host struct {
 	Metadata    Metadata
 }
 
-// System is what Windows says of itself.
+// System returns the facts of Windows itself.
 type System interface {
 	// Info reads the machine's present facts.
 	Info(ctx context.Context) (SystemInfo, error)
@@ -150,7 +150,7 @@ type Processes interface {
 	Self() int
 }
 
-// Probes asks the node's components how they are, from the host itself.
+// Probes checks the state of the node's components from the host itself.
 type Probes interface {
 	// HTTPGet asks an address on the host (http://127.0.0.1:10248/healthz) and returns the status code and the first KiB of the answer.
 	HTTPGet(ctx context.Context, url string) (status int, body string, err error)
@@ -158,7 +158,7 @@ type Probes interface {
 	ContainerRuntime(ctx context.Context, endpoint string) (RuntimeStatus, error)
 }
 
-// EventLog is Windows' event log Application, where administrators look for what concerns them.
+// EventLog is Windows' event log Application, where administrators look for events.
 type EventLog interface {
 	// Report writes an event. Its source need not be known: without it the viewer shows the message below a remark of its own.
 	Report(ctx context.Context, event Event) error
@@ -170,7 +170,7 @@ type EventLog interface {
 	RemoveSource(ctx context.Context, source string) error
 }
 
-// Antivirus is Microsoft Defender Antivirus. Only while it is at work it can be asked for its exclusions and told to change them
+// Antivirus is Microsoft Defender Antivirus. Only while it is at work can its exclusions be read and changed
 // (ErrNoAntivirus).
 type Antivirus interface {
 	// AtWork reports whether Defender scans on this machine; see DefenderAtWork.
@@ -183,7 +183,7 @@ type Antivirus interface {
 	RemoveExclusion(ctx context.Context, exclusion Exclusion) error
 }
 
-// Outbound is the way from the machine to others.
+// Outbound makes connections from the machine to others.
 type Outbound interface {
 	// LookupHost finds the addresses of a host's name, IPv4 and IPv6, as programs on the machine do: in the file hosts, then in DNS.
 	// ErrNotExist when there is no such name.

@@ -2,7 +2,7 @@ package host
 
 import "time"
 
-// SystemInfo is what a Windows machine says of itself.
+// SystemInfo holds a Windows machine's facts about itself.
 type SystemInfo struct {
 	Product         string    `json:"product"`                   // "Windows Server 2022 Datacenter"
 	Edition         string    `json:"edition"`                   // "ServerDatacenter"
@@ -21,7 +21,7 @@ type SystemInfo struct {
 	RebootPending   bool      `json:"rebootPending"`
 }
 
-// FeatureState is how an optional feature stands.
+// FeatureState is the state of an optional feature.
 type FeatureState string
 
 // States of a feature.
@@ -43,7 +43,7 @@ const (
 	StartDisabled  StartType = "Disabled"
 )
 
-// ServiceState is how a service stands.
+// ServiceState is the state of a service.
 type ServiceState string
 
 // States of a service.
@@ -79,7 +79,7 @@ type Service struct {
 	RunningCommandLine string `json:"runningCommandLine,omitempty"`
 }
 
-// Access is who may read and change a file or folder.
+// Access says who may read and change a file or folder.
 type Access string
 
 const (
@@ -144,7 +144,7 @@ type Process struct {
 	Started time.Time `json:"-"`
 }
 
-// RuntimeStatus is a container runtime's own word.
+// RuntimeStatus is a container runtime's own report.
 type RuntimeStatus struct {
 	Name    string `json:"name"`    // "containerd"
 	Version string `json:"version"` // "v2.4.2"

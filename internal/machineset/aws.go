@@ -77,7 +77,7 @@ func awsDisk(devices []machinev1beta1.BlockDeviceMappingSpec) *machinev1beta1.EB
 	return disk
 }
 
-// awsTags returns those of the worker, and the one that says whose the instance is. R-075
+// awsTags returns the tags of the worker, and the tag that names the owner of the instance. R-075
 func awsTags(tags []machinev1beta1.TagSpecification, infrastructureName string) []machinev1beta1.TagSpecification {
 	owner := machinev1beta1.TagSpecification{Name: "kubernetes.io/cluster/" + infrastructureName, Value: "owned"}
 	if slices.ContainsFunc(tags, func(tag machinev1beta1.TagSpecification) bool { return tag.Name == owner.Name }) {

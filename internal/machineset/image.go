@@ -12,7 +12,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/support"
 )
 
-// Versions are the Windows Server versions that can be asked for; the first one is the usual.
+// Versions are the available Windows Server versions; the first one is the default.
 var Versions = []string{"2022", "2019", "2025"}
 
 // Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table of support.Platforms.

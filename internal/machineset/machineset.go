@@ -1,6 +1,6 @@
-// Package machineset makes Windows MachineSets as the guides have them: a pure function from what is known of a cluster to an
-// object of the Machine API. What an existing worker MachineSet says (network, security groups, identities) is taken from there;
-// what it does not say is named after the infrastructure, as the installer does.
+// Package machineset makes Windows MachineSets as the guides have them: a pure function from facts of a cluster to an
+// object of the Machine API. Network, security groups and identities come from an existing worker MachineSet; other
+// names derive from the infrastructure's name, as in the installer.
 package machineset
 
 import (
@@ -26,7 +26,7 @@ const (
 
 const userDataSecret = "windows-user-data"
 
-// Options say which MachineSet is wanted.
+// Options describe the wanted MachineSet.
 type Options struct {
 	// Platform is one of AWS, Azure, GCP and VSphere.
 	Platform configv1.PlatformType
@@ -41,7 +41,7 @@ type Options struct {
 	Name string
 	// Replicas is the number of Machines, 0 or more.
 	Replicas int32
-	// Zone is the availability zone; empty is that of Worker.
+	// Zone is the availability zone; empty means Worker's zone.
 	Zone string
 	// Worker is spec.template.spec.providerSpec.value of a MachineSet for Linux workers of the cluster.
 	Worker *runtime.RawExtension

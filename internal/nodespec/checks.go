@@ -58,7 +58,7 @@ func exporterURL(in Inputs) string {
 	return scheme + "://127.0.0.1:" + exporterPort + "/metrics"
 }
 
-// firstAddress returns that of the API server's Service, kubernetes.default: the first of the first network.
+// firstAddress returns the address of the API server's Service, kubernetes.default: the first of the first network.
 func firstAddress(networks []string) string {
 	if len(networks) == 0 {
 		return ""

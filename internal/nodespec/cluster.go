@@ -1,6 +1,6 @@
 package nodespec
 
-// Cluster is what the cluster says of itself, as far as a node depends on it. It is a value: equal clusters give equal nodes.
+// Cluster holds the facts of the cluster that a node depends on. It is a value: equal clusters give equal nodes.
 type Cluster struct {
 	// Platform is the Infrastructure platform type: None, AWS, Azure, GCP, VSphere, Nutanix, BareMetal, …
 	Platform string
@@ -60,7 +60,7 @@ type ClusterNetwork struct {
 	MTU int32
 }
 
-// Proxy is how programs on a node reach what is outside of the cluster.
+// Proxy is how programs on a node connect to the outside of the cluster.
 type Proxy struct {
 	// HTTP and HTTPS are URLs, which may hold a password.
 	HTTP, HTTPS Secret

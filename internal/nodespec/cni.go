@@ -13,7 +13,7 @@ func cniFiles(in Inputs) []File {
 	return []File{inherited(cniConfigFile, cniConfiguration(in), NeedPodSubnet, NeedHNSNetwork)}
 }
 
-// cniConfiguration returns that of win-overlay. Source: containernetworking/plugins,
+// cniConfiguration returns the configuration of win-overlay. Source: containernetworking/plugins,
 // plugins/main/windows/win-overlay/sample-v2.conf; names are written as there, because the plugin looks for its
 // policies by the exact letters. Pods get their DNS servers from the kubelet by way of the capability dns, so that none
 // stand here: they would become those of pods that want the host's.

@@ -56,8 +56,8 @@ func pauseImage(in Inputs) string {
 	return in.PauseImage
 }
 
-// CheckPauseImage says what is wrong with the name of an image for pods' namespaces; nil when nothing is. containerd needs it whole, with host,
-// repository, and a tag or digest.
+// CheckPauseImage returns an error that names the fault in the name of an image for pods' namespaces, or nil.
+// containerd needs the full name, with host, repository, and a tag or digest.
 func CheckPauseImage(image string) error {
 	if named, err := reference.ParseNamed(image); err != nil || reference.IsNameOnly(named) {
 		return fmt.Errorf("the pause image %q is not host/repository:tag or host/repository@digest, such as registry.example.com/pause:3.10", image)

@@ -16,8 +16,8 @@ func credentialProviderArguments(p *programs) []string {
 	return []string{"--image-credential-provider-config=" + credentialProviderFile, "--image-credential-provider-bin-dir=" + folder}
 }
 
-// credentialProviderFiles are for AWS only. The images are those of the machine config operator's file for Linux nodes there, which are all
-// names that Amazon's registry has.
+// credentialProviderFiles are for AWS only. The images come from the machine config operator's file for Linux nodes
+// there, which are all names that Amazon's registry has.
 func credentialProviderFiles(in Inputs) []File {
 	if in.Cluster.Platform != platformAWS {
 		return nil

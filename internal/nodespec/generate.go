@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Inputs is everything that a NodeSpec follows from.
+// Inputs is everything that a NodeSpec is made from.
 type Inputs struct {
 	Cluster  Cluster
 	Instance Instance
@@ -48,7 +48,7 @@ type Component struct {
 	Files   []PayloadFile
 }
 
-// MissingProgramsError says which programs the payload should have for a node to run them.
+// MissingProgramsError lists the programs of a node that the payload lacks.
 type MissingProgramsError struct {
 	Programs []string // file names, sorted
 }
@@ -157,7 +157,8 @@ func directories(services []Service) []Directory {
 		// Below C:\var\lib\kubelet are the volumes of pods, which the users in containers must be able to read.
 		`C:\var`, `C:\var\lib`, LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
-	// Who has made a folder in C:\k before us, or was let into it by name, keeps that when C:\k is closed. So each is closed by itself.
+	// Closing C:\k does not take rights away from the owner of a folder in it, or from a user with rights by name. So each
+	// folder is closed separately.
 	list := []Directory{
 		administrators(Root), administrators(cniDirectory), administrators(cniConfigDirectory),
 		administrators(containerdDirectory), administrators(registriesDirectory), administrators(hybridOverlayDirectory),

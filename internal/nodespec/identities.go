@@ -8,7 +8,7 @@ const (
 	apiServerCAFile = Root + `\bootstrap-ca.crt`
 )
 
-// ServiceIdentity is who a service is to the API server.
+// ServiceIdentity is the identity of a service at the API server.
 type ServiceIdentity struct {
 	// Service is the name of the Windows service.
 	Service string
@@ -57,7 +57,7 @@ var identityTable = []ServiceIdentity{
 	},
 }
 
-// IdentityTable says of every service that speaks with the API server who it is there and what it may do.
+// IdentityTable lists the identity and the rights of every service that connects to the API server.
 func IdentityTable() []ServiceIdentity { return append([]ServiceIdentity(nil), identityTable...) }
 
 // identityOf returns the service's line in the table.

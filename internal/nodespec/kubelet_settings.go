@@ -76,7 +76,8 @@ const (
 
 const featureGates = "featureGates"
 
-// FollowsKubeletField reports whether Windows nodes take a field of the workers' KubeletConfiguration over, whole or in part.
+// FollowsKubeletField reports whether Windows nodes follow a field of the workers' KubeletConfiguration, whole or in
+// part.
 func FollowsKubeletField(name string) bool {
 	reason, known := kubeletFields[name]
 	return known && reason == ""
@@ -87,8 +88,9 @@ func FollowedKubeletFields() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool { return !FollowsKubeletField(name) })
 }
 
-// The kubelet does not start with a feature gate that it does not know, or with another value of one that is locked. The list is that of
-// the payload's kubelet: its gates that are not locked, without AllAlpha and AllBeta, which would be more than the workers' setting says.
+// The kubelet does not start with a feature gate that it does not know, or with another value of a locked one. The list
+// comes from the payload's kubelet: its gates that are not locked, without AllAlpha and AllBeta, which would be more
+// than the workers' setting says.
 //
 //go:embed featuregates.txt
 var knownGates string

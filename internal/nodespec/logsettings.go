@@ -52,7 +52,7 @@ func (s LogSettings) bytes() int64 {
 }
 
 // ParseLogSettings reads the operator's environment variables SERVICES_LOG_FILE_SIZE, SERVICES_LOG_FILE_AGE and
-// SERVICES_LOG_FLUSH_INTERVAL. Empty values are those of a usual node; zeros leave off what they would set.
+// SERVICES_LOG_FLUSH_INTERVAL. Empty values mean the defaults; zeros turn the setting off.
 func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 	var settings LogSettings
 	size, age = cmp.Or(size, defaultLogSize), cmp.Or(age, defaultLogAge)

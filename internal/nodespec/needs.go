@@ -24,7 +24,7 @@ func CertificateOf(need Need) (identity string, ok bool) {
 	return strings.CutPrefix(string(need), needCertificatePrefix)
 }
 
-// AllIdentities returns the kubelet's and those of the other services that have one, in this order.
+// AllIdentities returns the identity of the kubelet and then those of other services.
 func (s NodeSpec) AllIdentities() []Identity {
 	if s.Identity.CommonName == "" {
 		return s.Identities
@@ -44,7 +44,7 @@ func (i Identity) Service() string {
 // them.
 func (i Identity) FileName(what string) string { return i.Service() + "-client-" + what + ".pem" }
 
-// Path is where that file lies.
+// Path is the path of that file.
 func (i Identity) Path(what string) string { return i.Directory + `\` + i.FileName(what) }
 
 // CurrentCertificate is what FileName calls the link to the key and certificate in use.

@@ -1,5 +1,5 @@
-// Package nodespec holds the desired state of one Windows host as a value: what the operator computes from the cluster and sends,
-// and what the agent on the host compares with what it finds. The package has no I/O.
+// Package nodespec holds the desired state of one Windows host as a value: the operator computes it from the cluster
+// and sends it, and the agent compares the host with it. The package has no I/O.
 package nodespec
 
 import (
@@ -120,7 +120,7 @@ type Log struct {
 	MaxAge time.Duration `json:"maxAge,omitempty"`
 }
 
-// Need is something that the operator learns only while a host is being configured.
+// Need is an input that the operator learns only while a host is being configured.
 type Need string
 
 const (
@@ -135,7 +135,7 @@ const (
 	NeedSourceVIP Need = "SourceVIP"
 )
 
-// Service is a Windows service with what it depends on to be useful.
+// Service is a Windows service with its dependencies.
 type Service struct {
 	host.ServiceConfig
 	// Needs must be met before the service can start.
@@ -146,9 +146,9 @@ type Service struct {
 	DisturbsPods bool `json:"disturbsPods,omitempty"`
 }
 
-// Identity says what a client certificate must be. Its private key is made on the host and never leaves it.
+// Identity describes a client certificate. Its private key is made on the host and never leaves it.
 type Identity struct {
-	// Name is that of the service; empty for the kubelet. Files are named after it: <name>-client-current.pem.
+	// Name is the name of the service; empty for the kubelet. Files are named after it: <name>-client-current.pem.
 	Name string `json:"name,omitempty"`
 	// Directory is where client-go's certificate file store looks: C:\var\lib\kubelet\pki.
 	Directory string `json:"directory"`
@@ -171,7 +171,7 @@ type Network struct {
 	SourceVIPEndpoint string `json:"sourceVIPEndpoint"`
 }
 
-// CheckKind is how a check looks at the node.
+// CheckKind is the way in which a check looks at the node.
 type CheckKind string
 
 // Kinds of checks.
@@ -198,8 +198,8 @@ type Check struct {
 	Timeout  time.Duration `json:"timeout,omitempty"` // how long the agent may wait for the check to pass
 }
 
-// Digest identifies what the spec asks of a host: equal digests ask for the same. The operator's version and the present certificate
-// are left out, because neither changes what is configured.
+// Digest identifies the configuration in the spec: equal digests mean the same configuration. It leaves out the
+// operator's version and the present certificate, because neither changes the configuration.
 func (s NodeSpec) Digest() string {
 	s.Version = ""
 	s.Identity.Certificate = ""

@@ -46,8 +46,8 @@ func noProxy(in Inputs) string {
 	return strings.Join(entries, ",")
 }
 
-// Validate says which field of the proxy no program could use, or would use for something else than it says. It never tells the URLs, which
-// may hold a password.
+// Validate returns an error that names a field of the proxy that programs cannot use, or would misread. The error never
+// contains the URLs, which may hold a password.
 func (p Proxy) Validate() error {
 	var faults []error
 	for _, field := range []struct {

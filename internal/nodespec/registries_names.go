@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// ExpressMirror says how containerd can be told of a mirror for a source, both as in an ImageDigestMirrorSet or ImageTagMirrorSet:
-// host[:port][/path].
+// ExpressMirror expresses a mirror for a source in containerd's terms, both as in an ImageDigestMirrorSet or
+// ImageTagMirrorSet: host[:port][/path].
 //
-// containerd has mirrors for whole hosts. It asks https://<mirrorHost>/v2/<path>/<repository as in the image's name>, so a mirror can
-// be expressed when its path ends in the source's path; path is what stands before that. It is then asked for every image of
-// sourceHost. ok is false for a mirror whose path ends otherwise, for a wildcard (*.example.com: containerd has no folder for many
-// hosts but the one for all) and for invalid names (see IsRegistryHost).
+// containerd has mirrors for whole hosts. It asks https://<mirrorHost>/v2/<path>/<repository as in the image's name>,
+// so a mirror can be expressed when its path ends in the source's path; path is the part before it. containerd then
+// asks the mirror for every image of sourceHost. ok is false for a mirror with another path, for a wildcard
+// (*.example.com: containerd has no folder for many hosts except the one for all) and for invalid names (see
+// IsRegistryHost).
 func ExpressMirror(source, mirror string) (sourceHost, mirrorHost, path string, ok bool) {
 	sourceHost, sourcePath, sourceOK := splitName(source)
 	mirrorHost, mirrorPath, mirrorOK := splitName(mirror)
@@ -37,7 +38,7 @@ func splitName(name string) (host, path string, ok bool) {
 	return host, path, isEndpointHost(host) && isRepositoryPath(path) && (path != "" || !slash)
 }
 
-// MatchesWildcard reports whether a host is below the domain of a wildcard such as *.example.com, whatever its port.
+// MatchesWildcard reports whether a host with any port is below the domain of a wildcard such as *.example.com.
 func MatchesWildcard(pattern, host string) bool {
 	domain, ok := strings.CutPrefix(pattern, "*.")
 	if !ok || domain == "" {
@@ -47,9 +48,9 @@ func MatchesWildcard(pattern, host string) bool {
 	return strings.HasSuffix(name, "."+domain)
 }
 
-// IsRegistryHost reports whether containerd on Windows can be told something of a host that images are named after: a DNS name in lower
-// case or an IPv4 address, with a port or without, whose folder has a name that Windows allows. IPv6 addresses have none: their folders'
-// names lack the colons, so that different addresses share one.
+// IsRegistryHost reports whether containerd on Windows can have settings for a host that images are named after: a DNS
+// name in lower case or an IPv4 address, with a port or without, whose folder has a name that Windows allows. IPv6
+// addresses have none: their folders' names lack the colons, so that different addresses share one.
 func IsRegistryHost(host string) bool {
 	if !isEndpointHost(host) || strings.HasPrefix(host, "[") {
 		return false

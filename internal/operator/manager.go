@@ -54,8 +54,9 @@ func (c Config) managerOptions(scheme *runtime.Scheme) manager.Options {
 	}
 }
 
-// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of certificate requests what
-// those of kubelets are judged by. A kind that the API server need not have is none of these: see package optional.
+// cacheOptions keep in memory only what the operator works with: its own namespace, user data, Windows nodes, and of
+// certificate requests what those of kubelets are judged by. A kind that the API server may not have is not among them:
+// see package optional.
 func (c Config) cacheOptions() cache.Options {
 	return cache.Options{
 		DefaultNamespaces: map[string]cache.Config{c.Namespace: {}},

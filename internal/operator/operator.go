@@ -48,7 +48,7 @@ type Config struct {
 	SkipNameValidation bool
 }
 
-// Run runs the operator until the context ends or something fails that it cannot go on without.
+// Run runs the operator until the context ends or an essential part fails.
 func Run(ctx context.Context, c Config) error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}

@@ -89,7 +89,7 @@ func (m Manifest) files() []File {
 	return files
 }
 
-// ParseManifest reads the JSON form and refuses what is not valid.
+// ParseManifest reads the JSON form and refuses an invalid one.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -108,7 +108,7 @@ var (
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Validate reports everything that is wrong with the manifest.
+// Validate reports all faults of the manifest.
 func (m Manifest) Validate() error {
 	var faults []error
 	if m.Schema != SchemaVersion {

@@ -38,7 +38,7 @@ type Patch struct {
 	SHA256 string `json:"sha256"` // of the patch
 }
 
-// PatchHeader says what a patch is applied to and what comes of it.
+// PatchHeader describes the old and the new file of a patch.
 type PatchHeader struct {
 	FromSHA256 string
 	FromSize   int64 // in bytes
@@ -46,8 +46,8 @@ type PatchHeader struct {
 	ToSize     int64
 }
 
-// MakePatch writes a patch that makes one content of another. Equal input gives equal bytes. It needs about three times as much memory
-// as the contents are large.
+// MakePatch writes a patch that turns one content into another. Equal input gives equal bytes. It needs about three
+// times as much memory as the contents are large.
 func MakePatch(w io.Writer, from, to []byte) error {
 	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to), ToSize: int64(len(to))}
 	if len(from) == 0 || len(to) == 0 {
@@ -75,7 +75,7 @@ func patchWindow(h PatchHeader) int {
 	return int(min(max(window, minWindowBytes), maxWindowBytes))
 }
 
-// ReadPatchHeader reads the beginning of a patch; the rest is for Apply. What is no patch gives ErrDamaged.
+// ReadPatchHeader reads the beginning of a patch; the rest is for Apply. Anything but a patch gives ErrDamaged.
 func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	data := make([]byte, patchHeader)
 	if _, err := io.ReadFull(r, data); err != nil {
@@ -141,7 +141,7 @@ func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) 
 	}, nil
 }
 
-// ErrNotPatchable means that a patch was made for another old file: the new one has to be sent whole.
+// ErrNotPatchable means that a patch was made for another old file: the new file must be sent whole.
 var ErrNotPatchable = errors.New("the patch was made for another old file")
 
 // ApplyPatch writes the new file that a patch makes of an old one; see Apply for its errors.

@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Patches returns the patches that make a file of this payload of others, the smallest first.
+// Patches returns the patches that turn other files into a file of this payload, the smallest first.
 func (p *Payload) Patches(to string) []Patch { return slices.Clone(p.patches[to]) }
 
 // OpenPatch reads a patch of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and not io.EOF.

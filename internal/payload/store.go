@@ -71,8 +71,8 @@ func Load(directory string) (*Payload, error) {
 // Manifest is what the payload consists of.
 func (p *Payload) Manifest() Manifest { return p.manifest }
 
-// Missing says why a component cannot be installed: it was not put into the payload, or is optional and not complete. It is nil when the
-// component can be installed.
+// Missing returns the reason why a component cannot be installed: it is not in the payload, or is optional and
+// incomplete. It is nil when the component can be installed.
 func (p *Payload) Missing(component string) error { return p.missing[component] }
 
 // Gaps says of each component that cannot be installed why, in the manifest's order.
@@ -226,7 +226,8 @@ func (p *Payload) StoredBytes() (int64, error) {
 	return total, nil
 }
 
-// Prune deletes from the store of a payload what its manifest does not name: files and patches of builds that were there before.
+// Prune deletes files and patches of earlier builds from the store of a payload: everything that its manifest does not
+// name.
 func Prune(directory string) error {
 	p, err := Load(directory)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Build is what a payload is written from.
+// Build holds the inputs of a payload.
 type Build struct {
 	Version string // of the operator
 	// WindowBytes is Manifest.WindowBytes; zero takes DefaultWindowBytes.

@@ -46,7 +46,7 @@ func runs(facts Facts, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool { return nodespec.SamePath(process.Path, exclusion.Value) })
 }
 
-// WithExclusion returns the ledger with an exclusion that we are about to add. It was not there, or we would not.
+// WithExclusion returns the ledger with an exclusion that we are about to add, because it was absent.
 func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
 	if !excluded(l.Exclusions, exclusion) {
 		l.Exclusions = append(slices.Clip(l.Exclusions), exclusion)
@@ -54,7 +54,7 @@ func (l Ledger) WithExclusion(exclusion host.Exclusion) Ledger {
 	return l
 }
 
-// NamedExclusions returns those of a list that the spec or the ledger names: others are not our business.
+// NamedExclusions returns the exclusions of a list that the spec or the ledger names: others do not concern us.
 func NamedExclusions(list []host.Exclusion, ledger Ledger, spec nodespec.NodeSpec) []host.Exclusion {
 	named := slices.Concat(spec.Exclusions, ledger.Exclusions)
 	var result []host.Exclusion

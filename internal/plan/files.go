@@ -55,7 +55,7 @@ func (m *maker) fileReason(file nodespec.File) string {
 	return ""
 }
 
-// FileAccess is who may use a file. A secret is for SYSTEM and administrators only, whatever the spec says.
+// FileAccess returns who may use a file. A secret is for SYSTEM and administrators only, whatever the spec says.
 func FileAccess(file nodespec.File) host.Access {
 	if file.Secret != "" {
 		return host.AccessAdministrators

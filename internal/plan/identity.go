@@ -127,9 +127,10 @@ func (m *maker) installCertificates() {
 	}
 }
 
-// Renew says what must be done to give the named identities of the spec another certificate while they go on with the one that they have:
-// a key and a request are made, or, where the spec brings the certificate for a key that waits, it is put in its place. What is still
-// needed is named. No service is restarted: programs of client-go read their certificate again by themselves. The kubelet renews its own.
+// Renew returns the plan that gives the named identities of the spec another certificate while they continue with the
+// present one: it makes a key and a request, or, if the spec has the certificate for a waiting key, installs it. The
+// plan names what it still needs. No service is restarted: programs of client-go reread their certificate. The kubelet
+// renews its own.
 func Renew(facts Facts, spec nodespec.NodeSpec, names []string) Plan {
 	m := &maker{facts: facts, spec: spec}
 	var needs []nodespec.Need

@@ -10,8 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Make says what must be done so that a host with these facts becomes what the spec wants. What restarts the host ends the plan: the
-// rest is planned with the facts after the restart. Steps whose needs are unmet are left out, and the needs are named.
+// Make returns the plan that brings a host with these facts to the spec. A restart of the host ends the plan: the rest
+// is planned with the facts after the restart. Steps with unmet needs are left out, and the plan names the needs.
 func Make(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.makeAll()
@@ -48,7 +48,7 @@ func (m *maker) makeAll() {
 	}
 }
 
-// Settle says what must be taken away so that nothing is left on the host that only earlier specs needed.
+// Settle returns the plan that removes everything that only earlier specs needed.
 func Settle(facts Facts, spec nodespec.NodeSpec) Plan {
 	m := newMaker(facts, spec)
 	m.giveBackStale()

@@ -37,7 +37,8 @@ func needsNetwork(file nodespec.File) bool {
 	return slices.Contains(file.Needs, nodespec.NeedHNSNetwork)
 }
 
-// IsForNetwork reports whether a step takes away or writes a file of the spec that is there only while the HNS network is.
+// IsForNetwork reports whether a step removes or writes a file of the spec that exists only together with the HNS
+// network.
 func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	path := ""
 	switch o := step.Operation.(type) {

@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// What operators before version 12 have put on hosts, of both generations: WICD with containerd, and before it WMCB with Docker. Nothing
-// else is theirs for certain. Docker itself is none of it: it came with the image.
+// What operators before version 12 have put on hosts, of both generations: WICD with containerd, and before it WMCB
+// with Docker. Nothing else is theirs for certain. Docker itself is not: it came with the image.
 
 // olderFiles are their files, those that hold credentials among them. What the spec names too is replaced and not removed.
 var olderFiles = below(map[string][]string{
@@ -60,13 +60,13 @@ func below(names map[string][]string) []string {
 	return paths
 }
 
-// OlderPaths returns all places where an older operator may have left something, but for those of OlderEntries.
+// OlderPaths returns all paths where an older operator may have left something, except those of OlderEntries.
 func OlderPaths() []string { return slices.Concat(olderFiles, olderFolders, olderLogs) }
 
 // OlderListings returns the folders in which an older operator left entries with names that differ from host to host.
 func OlderListings() []string { return []string{olderCertificates, olderMirrors} }
 
-// OlderEntries returns the places that an older operator has made, if it was here, where one of those folders has an
+// OlderEntries returns the paths that an older operator, if it was here, has made where one of those folders has an
 // entry.
 func OlderEntries(folder, name string) []string {
 	path := folder + `\` + name
@@ -112,8 +112,8 @@ func samePathIn(paths []string, path string) bool {
 	return slices.ContainsFunc(paths, func(each string) bool { return nodespec.SamePath(each, path) })
 }
 
-// OlderNode is what of a node an older operator made, in the words of a spec: services by their names alone, folders and networks. No host is
-// brought to it; it is for a host that leaves before it was taken over.
+// OlderNode describes the parts of a node that an older operator made, as a spec: services by their names alone,
+// folders and networks. No host is brought to it; it is for a host that leaves before it was taken over.
 func OlderNode() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Identity: nodespec.Identity{Directory: `C:\var\lib\kubelet\pki`},
@@ -136,8 +136,8 @@ func OlderNode() nodespec.NodeSpec {
 	return spec
 }
 
-// RecordOlder returns the ledger of a host that nobody but an older operator has changed, from facts that were gathered
-// for OlderNode. ok is false when no older operator has been there.
+// RecordOlder returns the ledger of a host that only an older operator has changed, from facts that were gathered for
+// OlderNode. ok is false without traces of an older operator.
 func RecordOlder(facts Facts) (ledger Ledger, ok bool) {
 	spec := OlderNode()
 	if !findLeftovers(facts, spec).there {

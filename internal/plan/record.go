@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Record completes the ledger with all that the spec names and the ledger does not know yet, as the facts say it is now. The content of
-// files that were there is left for the agent to fill in.
+// Record adds everything to the ledger that the spec names and the ledger lacks, in its present state as in the facts.
+// The agent fills in the content of existing files.
 func Record(facts Facts, spec nodespec.NodeSpec) Ledger {
 	l, left := facts.Ledger, findLeftovers(facts, spec)
 	l.Removing, l.Refusal = false, nil

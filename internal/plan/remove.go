@@ -9,9 +9,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Remove says what must be done to give the host back as the ledger says it was. The agent's own folder stays, and C:\k with it: the
-// operator deletes them when the plan is empty. What services have started shows only when they are stopped: until then containerd may
-// start one more shim, which would hold its files. So the stops are a plan of their own.
+// Remove returns the plan that restores the host as the ledger says. The agent's own folder stays, and C:\k with it:
+// the operator deletes them when the plan is empty. Processes of services are known only after the services have
+// stopped: until then containerd may start one more shim, which would hold its files. So the stops are a plan of their
+// own.
 func Remove(facts Facts) Plan {
 	r := &remover{restorer{facts: facts, why: "the host is restored to its original state"}}
 	r.endServices()
@@ -62,7 +63,7 @@ func (r *remover) endServices() {
 	}
 }
 
-// killProcesses ends what outlives its service, such as container shims. The agent itself is none of it.
+// killProcesses ends processes that outlive their service, such as container shims. It does not end the agent.
 func (r *remover) killProcesses() {
 	ofServices := map[int]bool{}
 	for _, service := range r.facts.Services {

@@ -8,9 +8,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Repair is what can be done of a plan without the operator: nothing that needs files which are nowhere on the host, or releases (their
-// folders) that could not be installed, and next to nothing while the host waits for a restart. What runs goes on running as it is until the
-// files come, and what stands still starts with the command line that it has. left says what only the operator can do; empty for nothing.
+// Repair returns the part of a plan that needs no operator: no step that needs missing files, or releases (their
+// folders) that could not be installed, and almost none while the host waits for a restart. Running services continue
+// until the files come, and stopped services start with their present command line. left names what only the operator
+// can do; empty for nothing.
 func Repair(facts Facts, spec nodespec.NodeSpec, failed ...string) (p Plan, left string) {
 	m := newMaker(facts, spec)
 	left = m.holdBack(failed)

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Resolve puts what is known of the host in the place of the spec's placeholders. The spec given is left as it is.
+// Resolve replaces the spec's placeholders with facts of the host. The given spec is not changed.
 func Resolve(facts Facts, spec nodespec.NodeSpec) nodespec.NodeSpec {
 	var known []string
 	if spec.Network.PodSubnet != "" {

@@ -167,8 +167,8 @@ func specPaths(spec nodespec.NodeSpec) []string {
 // IsNamed reports whether a spec names a place.
 func IsNamed(path string, spec nodespec.NodeSpec) bool { return samePathIn(specPaths(spec), path) }
 
-// Paths returns all places that the ledger or the spec names, without repetition and in a fixed order. Those of the
-// agent and the files of releases are not among them.
+// Paths returns all paths that the ledger or the spec names, without repetition and in a fixed order, except those of
+// the agent and the files of releases.
 func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	names := map[string]bool{}
 	for _, path := range slices.Concat(recordedPaths(spec), slices.Collect(maps.Keys(ledger.Paths))) {
@@ -179,7 +179,8 @@ func Paths(ledger Ledger, spec nodespec.NodeSpec) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Prune drops the ledger's entries that the spec does not name and that were given back: what somebody else puts there later is not ours.
+// Prune drops the ledger's entries that the spec does not name and that were restored: what others put there later is
+// not ours.
 func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 	ledger, stale := facts.Ledger, unnamed(facts.Ledger, spec)
 	ledger.Services = maps.Clone(ledger.Services)

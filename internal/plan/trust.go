@@ -26,8 +26,8 @@ func (r *restorer) trustedCertificate(fingerprint string) {
 	}
 }
 
-// WithForeignCertificate notes that others have the machine trust an authority too: it stays when we do not need it any more, as if it had been
-// there before us.
+// WithForeignCertificate records that others also make the machine trust an authority: it stays when we no longer need
+// it, like one that existed before us.
 func (l Ledger) WithForeignCertificate(fingerprint string) Ledger {
 	l.TrustedCertificates = maps.Clone(l.TrustedCertificates)
 	if l.TrustedCertificates == nil {

@@ -43,7 +43,7 @@ func newConnection(d *Dialer, target Target, conn *monitoredConn, client *ssh.Cl
 	return c
 }
 
-// HostKey is what the host presented.
+// HostKey is the key that the host presented.
 func (c *Connection) HostKey() HostKey { return c.hostKey }
 
 // Address returns the IP address of the other end.
@@ -70,7 +70,7 @@ func (c *Connection) Err() error {
 	return c.cause
 }
 
-// Close ends the connection with all that runs on it, and waits for its goroutines. It may be called again.
+// Close ends the connection and everything that runs on it, and waits for its goroutines. It may be called again.
 func (c *Connection) Close() {
 	c.abort(ErrClosed)
 	<-c.done

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reason is why something with a host failed, in the form of a condition's reason.
+// Reason is the reason of a failure with a host, in the form of a condition's reason.
 type Reason string
 
 // Reasons.
@@ -33,7 +33,7 @@ const (
 	ReasonRemovalIncomplete    Reason = "RemovalIncomplete"    // some files could not be deleted
 )
 
-// Error is what went wrong with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
+// Error is a failure with one host, in words for an administrator. Failures of the agent carry the agent's own reasons
 // (verb.Reason). A canceled context is no Error.
 type Error struct {
 	Reason Reason
@@ -72,7 +72,7 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// TimeoutError says what was waited for in vain.
+// TimeoutError names the wait that ran out of time.
 type TimeoutError struct {
 	Waiting string // "the SSH key exchange"
 	Limit   time.Duration
@@ -114,7 +114,7 @@ func (e *HostKeyUnexpectedError) Error() string {
 	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s", e.Presented.Fingerprint(), e.Presented.Type, expected)
 }
 
-// HostKeyWeakError is a host key that is too short to prove anything.
+// HostKeyWeakError is a host key that is too short to be safe.
 type HostKeyWeakError struct {
 	Presented HostKey
 	Bits      int

@@ -140,8 +140,8 @@ func (c *Connection) alive() bool {
 	return c.cause == nil
 }
 
-// Release says that a connection from Get is not needed for now. When nobody else uses it, it stays for Limits.Idle, unless its place is
-// waited for.
+// Release gives a connection from Get back. When nobody else uses it, it stays for Limits.Idle, unless another host
+// waits for its place.
 func (p *Pool) Release(c *Connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

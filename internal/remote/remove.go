@@ -21,8 +21,8 @@ func (e *LeftBehindError) Error() string {
 	return "left behind: " + strings.Join(parts, ", ")
 }
 
-// Remove deletes files and whole folders. Symbolic links are deleted, not followed. What is not there is no error. It goes on after
-// a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists what is left.
+// Remove deletes files and whole folders. Symbolic links are deleted, not followed. A missing file is no error. It
+// continues after a failure, and then returns ReasonRemovalIncomplete with a *LeftBehindError that lists the rest.
 func (c *Connection) Remove(ctx context.Context, windows ...string) error {
 	r := &remover{left: map[string]error{}}
 	for _, name := range windows {

@@ -48,9 +48,9 @@ const resumeSuffix = partialSuffix + "resume"
 // way. It is sent again.
 const holes = packetsUnderWay * 32 << 10
 
-// Send is Upload of a file whose content follows from its name: what an earlier Send has brought before it was cut off is not sent again.
-// The receiver must check the content, for the beginning may be another's. What cut Sends of other files have left in the folder is
-// removed: nobody goes on with two.
+// Send is Upload of a file whose content follows from its name: it resumes an interrupted Send. The receiver must check
+// the content, because the beginning may come from elsewhere. Leftovers of interrupted Sends of other files in the
+// folder are removed: nobody resumes two.
 func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader, progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // redacted stands wherever a Key would be printed.
 const redacted = "[redacted SSH private key]"
 
-// Key is a private key. However it is printed or encoded, the key itself does not show. The zero Key signs nothing.
+// Key is a private key. No way of printing or encoding it shows the key itself. The zero Key signs nothing.
 type Key struct {
 	// Algorithm is the SSH name of the key's type: "ssh-rsa", "ssh-ed25519", "ecdsa-sha2-nistp256", …
 	Algorithm string

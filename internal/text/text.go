@@ -1,4 +1,4 @@
-// Package text makes texts of foreign origin, such as a host's, fit for people and for the API.
+// Package text makes texts from outside, such as a host's, safe for people and for the API.
 package text
 
 import (
@@ -33,7 +33,8 @@ func Shortened(text string, most int) string {
 	return text[:cut] + more
 }
 
-// Plain returns a foreign text as people may read it in a terminal: one line without control characters, of at most so many bytes.
+// Plain returns a text from outside in a form that is safe in a terminal: one line without control characters, of at
+// most so many bytes.
 func Plain(foreign string, most int) string { return Shortened(Printable(foreign), most) }
 
 // Sentence ends a text with a period, so that another one can follow.

@@ -1,5 +1,5 @@
-// Package verb is the language between the operator and the agent: the verbs that the operator runs over SSH, and the JSON lines
-// that they answer with. Lines are ASCII; whatever is printed before the first one (login scripts, AutoRun) is noise.
+// Package verb is the language between the operator and the agent: the verbs that the operator runs over SSH, and the
+// JSON lines that they answer with. Lines are ASCII; any output before the first one (login scripts, AutoRun) is noise.
 package verb
 
 import (
@@ -65,7 +65,7 @@ type Hello struct {
 	PID     int    `json:"pid"`
 }
 
-// StepState is how far a step is.
+// StepState is the progress of a step.
 type StepState string
 
 // States of a step.
@@ -75,7 +75,7 @@ const (
 	StepDone     StepState = "done"
 )
 
-// Step tells about one step of the plan.
+// Step reports one step of the plan.
 type Step struct {
 	Name   string    `json:"name"`
 	Reason string    `json:"reason,omitempty"`
@@ -98,7 +98,7 @@ type Result struct {
 	Removed bool `json:"removed,omitempty"`
 }
 
-// CheckResult is what one check found.
+// CheckResult is the finding of one check.
 type CheckResult struct {
 	Name     string `json:"name"`
 	Passed   bool   `json:"passed"`

@@ -1,5 +1,6 @@
-// Package admission narrows what RBAC cannot narrow any further, for the operator itself and for those that it signs certificates for, by
-// ValidatingAdmissionPolicies. OLM's bundles do not carry these, so the operator makes them.
+// Package admission restricts, by ValidatingAdmissionPolicies, rights that RBAC cannot restrict further: the operator's
+// own, and those of clients whose certificates it signs. OLM's bundles cannot contain such policies, so the operator
+// makes them.
 package admission
 
 import (
@@ -27,7 +28,7 @@ import (
 // settle is the least time between two writes: what somebody else keeps changing back is not written more often.
 const settle = 3 * time.Second
 
-// Reconciler keeps the policies as they should be. It looks at all at once. Only one goroutine may use it.
+// Reconciler keeps the policies correct. It compares all of them at once. Only one goroutine may use it.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server.
@@ -47,7 +48,7 @@ type Reconciler struct {
 	told string
 }
 
-// Reconcile puts in order what is not.
+// Reconcile makes missing policies and corrects changed ones.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	owner, err := r.owner(ctx)
 	if err != nil {

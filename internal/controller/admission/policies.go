@@ -33,9 +33,10 @@ type Guard struct {
 	Binding *admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Guards returns the policies for an operator that has its home in the namespace. RBAC says which kinds somebody may
-// write; these say which objects. Each is about the few whom its match conditions name, and only looks at the kinds
-// that they can write: nobody else's request can fail of it. The expressions are for Kubernetes 1.30 and later.
+// Guards returns the policies for an operator that has its home in the namespace. RBAC limits the kinds that a user may
+// write; the policies limit the objects. Each applies only to the few users in its match conditions, and only to the
+// kinds that they can write: nobody else's request can fail because of it. The expressions are for Kubernetes 1.30 and
+// later.
 func Guards(namespace string) []Guard {
 	return []Guard{cloudNodeManagers(), kubelets(), operator(namespace)}
 }
@@ -168,7 +169,7 @@ func on(group string, resources []string, operations ...admissionv1.OperationTyp
 	}}
 }
 
-// refuses what the expression is not true for. Who is refused reads the message.
+// refuses requests for which the expression is not true, with the message.
 func refuses(message, expression string) admissionv1.Validation {
 	reason := metav1.StatusReasonForbidden
 	return admissionv1.Validation{Expression: expression, Message: message, Reason: &reason}

@@ -43,9 +43,9 @@ func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	return standing{reason: decision.Reason, message: decision.Message}
 }
 
-// Reporter tells which settings of the cluster Windows nodes do not follow, and whether the operator can serve the cluster: by an event on
-// the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It gets the state again and again, and repeats no
-// event while the reason stays the same. Only one goroutine may use it.
+// Reporter reports which settings of the cluster Windows nodes do not follow, and whether the operator can serve the
+// cluster: by an event on the operator's Deployment, a metric, and the condition ClusterSupported for OLM. It gets the
+// state again and again, and repeats no event while the reason stays the same. Only one goroutine may use it.
 type Reporter struct {
 	live       client.Reader
 	events     events.EventRecorder
@@ -61,7 +61,8 @@ type Reporter struct {
 	toldSettings map[cluster.Notice]bool
 }
 
-// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line the one that it is of.
+// NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line its release
+// line.
 func NewReporter(
 	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string, line support.ReleaseLine,
 ) *Reporter {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// reasonSettingNotFollowed is that of the event for each setting of the cluster that Windows nodes do not follow.
+	// reasonSettingNotFollowed is the reason of the event for each setting of the cluster that Windows nodes do not
+	// follow.
 	reasonSettingNotFollowed = "SettingNotFollowed"
 	// eventsAtOnce is how many such events one read of the cluster may lead to. The rest is in the log.
 	eventsAtOnce = 10

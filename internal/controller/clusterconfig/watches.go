@@ -31,8 +31,8 @@ import (
 // absentInterval is how often the API server is asked for kinds that it did not have.
 const absentInterval = time.Minute
 
-// optionalKinds are those of cluster.OptionalObjects that are not watched yet. A controller that watches a kind which the API server
-// does not have would not start.
+// optionalKinds are the kinds of cluster.OptionalObjects that are not watched yet. A controller that watches a kind
+// which the API server does not have would not start.
 type optionalKinds struct {
 	mgr        ctrl.Manager
 	cache      cache.Cache

@@ -1,4 +1,4 @@
-// Package csr decides on the certificates that the kubelets of Windows nodes ask for themselves.
+// Package csr decides on the certificates that the kubelets of Windows nodes request themselves.
 package csr
 
 import (
@@ -36,9 +36,10 @@ type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler approves the serving certificates of known Windows nodes and the renewals of their client certificates. What is not ours is left
-// alone; what is ours and not right is left pending, with an event on the WindowsInstance; what is proven to be forged is denied. The first
-// client certificate of a node comes by another way: over the pinned connection of its host.
+// Reconciler approves the serving certificates of known Windows nodes and the renewals of their client certificates. It
+// leaves requests of other nodes alone, leaves a faulty request of ours pending, with an event on the WindowsInstance,
+// and denies a provably forged one. The first client certificate of a node is requested over the pinned connection of
+// its host.
 type Reconciler struct {
 	// Client reads CertificateSigningRequests as Cached says, WindowsInstances and Windows Nodes.
 	Client client.Client

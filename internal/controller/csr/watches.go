@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/certrequest"
 )
 
-// SetupWithManager registers the controller. Requests that are there already when the operator starts are looked at like those that come. One
-// that came before its instance or its Node was known is looked at again when it is.
+// SetupWithManager registers the controller. Requests that exist when the operator starts are treated like new ones. A
+// request that came before its instance or its Node was known is looked at again when they are.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("csr").

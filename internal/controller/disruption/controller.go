@@ -38,7 +38,8 @@ const (
 	runningInterval = 30 * time.Second
 )
 
-// Reconciler keeps the WindowsDisruptionPolicy: it is there, its status says how far the nodes are, and what has ended is taken off it.
+// Reconciler keeps the WindowsDisruptionPolicy: it makes sure that the policy exists, writes the progress of the nodes
+// into its status, and removes ended disruptions.
 type Reconciler struct {
 	// Gate is the one that this process has.
 	Gate *PolicyGate
@@ -58,7 +59,7 @@ type Reconciler struct {
 	controller controller.Controller
 }
 
-// Reconcile looks at everything once, and writes what differs.
+// Reconcile compares everything once, and writes the differences.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	begun := r.Clock.Now()
 	book, err := r.Gate.review(ctx, !r.adopted)

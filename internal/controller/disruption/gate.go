@@ -23,8 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
-// Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status of the
-// WindowsDisruptionPolicy before it tells it, so that of two decisions at the same time one is made anew.
+// Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status
+// of the WindowsDisruptionPolicy before it returns it. So of two decisions at the same time one is made again.
 type Gate interface {
 	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at once, as far as
 	// disturbance.GoesOn, and this process has it from then on.
@@ -45,7 +45,7 @@ const refusalLife = 5 * time.Second
 // conflictBackoff is how a decision is made anew whose write another has overtaken.
 var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: time.Second}
 
-// Options are what a gate is made of.
+// Options configure a gate.
 type Options struct {
 	// Client reads what is in memory, and writes.
 	Client client.Client
@@ -61,7 +61,8 @@ type Options struct {
 	Clock    clock.PassiveClock
 }
 
-// PolicyGate is a Gate that keeps to the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of processes may have one.
+// PolicyGate is a Gate that follows the WindowsDisruptionPolicy. It is safe for concurrent use, and any number of
+// processes may have one.
 type PolicyGate struct {
 	Options
 	memory memory

@@ -28,8 +28,8 @@ func (b *book) restored() []v1alpha1.Disruption {
 	return result
 }
 
-// shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node unschedulable, or deletes
-// a Machine that is not what it should be. Who has deleted a Machine is written nowhere.
+// shown finds out from an instance, its Node and its Machine whether the operator disturbs it: it has made the Node
+// unschedulable, or deletes a Machine that is not what it should be. Nothing records who deleted a Machine.
 func (b *book) shown(instance *v1alpha1.WindowsInstance) (v1alpha1.Disruption, bool) {
 	node, machine := b.fleet.nodes[instance.UID], b.fleet.machines[instance.UID]
 	if node == nil {

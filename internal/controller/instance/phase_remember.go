@@ -61,7 +61,7 @@ func mayBeOwn(s *scope.Scope, node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name || node.Name == s.NodeName()
 }
 
-// fingerprint returns that of a host key in base64; empty when it is none.
+// fingerprint returns the fingerprint of a host key in base64; empty for an invalid key.
 func fingerprint(key string) string {
 	data, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {

@@ -33,8 +33,8 @@ type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler keeps the user data equal to the private key, and tells by events on the Secret of the key what it did and when the key cannot be
-// used. It does one thing at a time.
+// Reconciler keeps the user data equal to the private key, and reports its changes and an unusable key by events on the
+// Secret of the key. It does one thing at a time.
 type Reconciler struct {
 	Client    client.Client
 	Namespace string
@@ -73,13 +73,13 @@ func (r *Reconciler) IsPrivateKey(o client.Object) bool {
 	return o.GetNamespace() == r.Namespace && o.GetName() == SecretName
 }
 
-// IsRelevant reports whether a Secret is that of the private key or of user data.
+// IsRelevant reports whether a Secret holds the private key or user data.
 func (r *Reconciler) IsRelevant(o client.Object) bool {
 	return r.IsPrivateKey(o) || isUserData(o)
 }
 
-// Reconcile brings the user data in line with the private key. Without a key that can be used it stays as it is: Machines that are made in
-// the mean time are as reachable as those from before. Instances read the key themselves.
+// Reconcile makes the user data match the private key. Without a usable key it stays as it is: new Machines are then as
+// reachable as older ones. Instances read the key themselves.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
 	if err := r.Client.Get(ctx, request.NamespacedName, secret); err != nil {

@@ -1,6 +1,6 @@
-// Package nodecondition follows the Node condition WindowsConfiguration, in which the agent of a Windows node says whether its host matches the
-// NodeSpec. The package turns what is new into events and a metric, and sets the condition to Unknown while the agent is silent. It decides
-// nothing: whoever controls a host controls its condition.
+// Package nodecondition follows the Node condition WindowsConfiguration, in which the agent of a Windows node says
+// whether its host matches the NodeSpec. The package turns news into events and a metric, and sets the condition to
+// Unknown while the agent is silent. It decides nothing, because whoever controls a host controls its condition.
 package nodecondition
 
 import (

@@ -1,4 +1,4 @@
-// Package replacement deletes Machines whose hosts are not brought to what they should be in place, so that their MachineSets make others:
+// Package replacement deletes Machines whose hosts are not changed in place, so that their MachineSets make others:
 // because the host does not accept the SSH key, or because another version of the operator has configured it.
 package replacement
 
@@ -48,7 +48,7 @@ const (
 	leftPoll = 5 * time.Minute
 )
 
-// Reconciler replaces Machines. It does one thing at a time, and disturbs no node that the gate does not let it disturb.
+// Reconciler replaces Machines. It does one thing at a time, and disturbs a node only if the gate allows it.
 type Reconciler struct {
 	// Client reads what is in memory, which reports whether there is anything to do, and deletes Machines.
 	Client client.Client
@@ -102,7 +102,7 @@ func whenOther[T client.Object, V comparable](look func(T) V) predicate.Funcs {
 	}}
 }
 
-// Reconcile deletes the Machines whose turn it is. With nothing to do, it asks the API server nothing.
+// Reconcile deletes the Machines that have their turn. With nothing to do, it sends the API server no request.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	key, err := keys.Read(ctx, r.Client, r.Namespace)
 	if errors.Is(err, keys.ErrMissing) || errors.Is(err, keys.ErrInvalid) {

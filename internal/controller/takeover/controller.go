@@ -1,5 +1,6 @@
-// Package takeover removes what an operator before version 12 has made in the cluster for itself and for its agents, once no host needs it
-// any more. Its nodes are taken over one by one by package instance; hosts that were not reached yet go on with what they have.
+// Package takeover deletes the objects that an operator before version 12 has made in the cluster for itself and for
+// its agents, once no host needs them. Package instance takes over its nodes one by one; hosts that were not reached
+// yet continue as they are.
 package takeover
 
 import (
@@ -32,8 +33,8 @@ import (
 // deploymentName is the operator's own Deployment, which events are about.
 const deploymentName = "windows-machine-config-operator"
 
-// Reconciler deletes what is left of an operator before version 12. It looks when it starts, and when something has changed that it waits
-// for; once nothing is left it asks the API server for nothing.
+// Reconciler deletes the remains of an operator before version 12. It looks when it starts, and when something that it
+// waits for has changed; once nothing is left it sends the API server no requests.
 type Reconciler struct {
 	// Client reads nodes and instances from its cache.
 	Client client.Client
@@ -68,7 +69,7 @@ func (r *Reconciler) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}}
 }
 
-// Reconcile deletes what is left, if no host needs it.
+// Reconcile deletes the remains, if no host needs them.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	// The cache may be behind, and is asked only whether it is worth a look.
 	needed, err := r.neededBy(ctx, r.Client)

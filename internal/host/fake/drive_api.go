@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Drive is C: for callers that are no process of the machine: the SFTP server and tests. It works also while the machine is off.
-// Paths and errors are those of host.Files.
+// Drive is C: for callers that are no process of the machine: the SFTP server and tests. It works also while the
+// machine is off. Paths and errors are like those in host.Files.
 type Drive struct{ machine *Machine }
 
 // Drive is C: for callers that are no process of the machine.

@@ -18,7 +18,7 @@ func (e *windowsError) Error() string { return e.message }
 // Unwrap lets errors.Is find the meaning.
 func (e *windowsError) Unwrap() error { return e.means }
 
-// ErrNotExecutable means that a file holds no program. The message is that of Windows, which does not fill in the name.
+// ErrNotExecutable means that a file holds no program. The message comes from Windows, which does not fill in the name.
 var ErrNotExecutable error = &windowsError{"%1 is not a valid Win32 application.", nil}
 
 var (

@@ -25,8 +25,8 @@ func (f *faults) operationHooks() []func(Operation) error {
 	return hooks
 }
 
-// OnOperation registers a hook that is asked before each host operation of any process and of the console. An error that it
-// returns is the operation's, which then does nothing. It may kill the process, cut the power, and wait.
+// OnOperation registers a hook that is called before each host operation of any process and of the console. If it
+// returns an error, the operation fails with it and does nothing. It may kill the process, cut the power, and wait.
 func (m *Machine) OnOperation(ask func(Operation) error) (remove func()) {
 	hook := &operationHook{ask}
 	m.lock()

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Kind is what kind of thing happened.
+// Kind is the kind of an entry.
 type Kind string
 
 // Kinds of journal entries.
@@ -45,7 +45,7 @@ type Entry struct {
 	PID    int // of the process that did it; 0 when none did
 }
 
-// Journal is an append-only record of everything that changed a machine or matters to whoever pays for it.
+// Journal is an append-only record of everything that changed a machine or costs something.
 type Journal struct {
 	clock   clock.PassiveClock
 	changes *broadcast

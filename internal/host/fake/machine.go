@@ -132,8 +132,8 @@ func (m *Machine) Addresses() []string {
 	return slices.Clone(m.options.Addresses)
 }
 
-// SetAddresses gives the machine other IPv4 addresses, the default route's first, as DHCP does. What listens on the old ones is the
-// caller's to move.
+// SetAddresses gives the machine other IPv4 addresses, the default route's first, as DHCP does. The caller moves
+// listeners on the old ones.
 func (m *Machine) SetAddresses(addresses ...string) {
 	m.lock()
 	defer m.unlock()
@@ -150,8 +150,8 @@ func (m *Machine) Host() host.Host { return m.console.Host }
 // lookAgain is how often WaitFor asks anew of a machine that does not change.
 const lookAgain = 10 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is asked anew after each change of the machine and each entry of its journal, and from time to
-// time, since it may be about more than the machine.
+// WaitFor waits until the condition holds. It is checked again after each change of the machine and each entry of its
+// journal, and from time to time, since it may be about more than the machine.
 func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) error {
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()

@@ -4,8 +4,8 @@
 // moment, the pending computer name, two expired certificates among the trusted roots and routes to addresses that are kept for
 // documentation; it gives all of it back. It restarts the machine only on demand (ArmReboot).
 //
-// A behavior is a sentence about one method of one interface. What an environment cannot show is declared by a Mark with its
-// reason; the suite tries it all the same and says so when it works after all. The results are a Report.
+// A behavior is a sentence about one method of one interface. A Mark with a reason declares a behavior that an
+// environment cannot show; the suite tries it anyway and reports when it works. The results are a Report.
 package hosttest
 
 import (
@@ -29,7 +29,7 @@ const (
 	eventSource = "wmco-contract-source"
 )
 
-// Machine is the host under test and what the suite needs beside it.
+// Machine is the host under test, with everything else that the suite needs.
 type Machine struct {
 	Host     host.Host
 	Programs Programs

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ErrNotRun means that a behavior needs something that this very machine does not have, say a feature. It is no failure.
+// ErrNotRun means that this machine lacks something that a behavior needs, say a feature. It is not a failure.
 var ErrNotRun = errors.New("not run on this machine")
 
 // Environment is where the suite runs.
@@ -19,7 +19,7 @@ const (
 	Windows Environment = "windows" // a real Windows Server
 )
 
-// Standing is what the suite has shown of a behavior in an environment.
+// Standing is the suite's result for a behavior in an environment.
 type Standing string
 
 // Standings. The first three are of behaviors that hold.
@@ -33,7 +33,7 @@ const (
 	Failed    Standing = "failed"
 )
 
-// Mark declares what an environment shows of one behavior or of all of an operation.
+// Mark declares the standing of one behavior, or of all behaviors of an operation, in an environment.
 type Mark struct {
 	Of       string   // a Behavior's ID, or an operation: "Files.Write"
 	Standing Standing // StandIn, FakeOnly or Differs
@@ -52,7 +52,7 @@ func markOf(b Behavior, marks []Mark) (found Mark, marked bool) {
 	return found, marked
 }
 
-// CheckMarks finds marks that say nothing: of no behavior, of a wrong standing, without a reason, double.
+// CheckMarks finds useless marks: without a behavior, with a wrong standing, without a reason, double.
 func CheckMarks(marks []Mark) error {
 	all := append(Behaviors(), RebootBehaviors()...)
 	var wrong []error

@@ -9,14 +9,15 @@ import (
 	"slices"
 )
 
-// Report is what the suite showed in an environment. It holds no times and no names of machines: run twice, it is the same.
+// Report holds the suite's results in an environment. It holds no times and no names of machines: run twice, it is the
+// same.
 type Report struct {
 	Environment Environment `json:"environment"`
 	System      string      `json:"system"` // "Windows Server 2022 Datacenter, 10.0.20348.681"
 	Results     []Result    `json:"results"`
 }
 
-// Result is what it showed of one behavior.
+// Result is the result for one behavior.
 type Result struct {
 	Operation string   `json:"operation"`
 	Behavior  string   `json:"behavior"` // the sentence
@@ -24,7 +25,7 @@ type Result struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// ID returns that of the behavior.
+// ID returns the ID of the behavior.
 func (r Result) ID() string { return r.Operation + ": " + r.Behavior }
 
 func (r *Report) add(b Behavior, standing Standing, reason string) {
@@ -57,7 +58,7 @@ func (r Report) Merge(later Report) Report {
 	return merged
 }
 
-// Difference tells how two reports differ in their results, one line for each behavior.
+// Difference lists the differences between the results of two reports, one line for each behavior.
 func (r Report) Difference(other Report) []string {
 	var lines []string
 	for _, result := range r.Results {

@@ -38,7 +38,7 @@ type Service struct {
 	client  *http.Client
 }
 
-// New returns the service at an address such as Address. It uses no proxy: what one answers is about another machine.
+// New returns the service at an address such as Address. It uses no proxy, whose answer would be about another machine.
 func New(address string) *Service {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	return &Service{address: strings.TrimSuffix(address, "/"), client: &http.Client{
@@ -49,7 +49,7 @@ func New(address string) *Service {
 	}}
 }
 
-// HostName implements host.Metadata. A platform that names machines otherwise has ErrNotExist.
+// HostName implements host.Metadata. A platform that names machines in another way gives ErrNotExist.
 func (s *Service) HostName(ctx context.Context, platform string) (name string, err error) {
 	switch platform {
 	case aws:

@@ -109,7 +109,7 @@ func describe(path drivePath) (host.FileInfo, error) {
 	return info, complete(path, &info)
 }
 
-// complete adds what only a handle tells. Who may not read it or finds it locked gets what the folder says.
+// complete adds facts that need a handle. Without access, or if the file is locked, the facts from the folder remain.
 func complete(path drivePath, info *host.FileInfo) error {
 	handle, err := openEntry(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {

@@ -85,7 +85,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// isDevice reports whether a name, in lower case and without its extension, is that of a DOS device.
+// isDevice reports whether a name, in lower case and without its extension, belongs to a DOS device.
 func isDevice(stem string) bool {
 	switch stem {
 	case "con", "prn", "aux", "nul":

@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Limit is how many bytes of a certificate request are looked at. That of a kubelet with the largest key and twenty
-// names has less than half of it.
+// Limit is how many bytes of a certificate request are read. A kubelet's request with the largest key and twenty names
+// has less than half of it.
 const Limit = 16 << 10
 
 // pemRequest is the kind of PEM that a request is in. Source: RFC 7468, section 7.
@@ -188,7 +188,7 @@ func nothingElse(r *nodeRequest) string {
 	return ""
 }
 
-// Bounds of RSA keys. The upper one is that of crypto/tls, which takes part in no handshake with a larger key.
+// Bounds of RSA keys. The upper one comes from crypto/tls, which refuses a handshake with a larger key.
 const (
 	leastRSABits     = 2048
 	mostRSABits      = 8192

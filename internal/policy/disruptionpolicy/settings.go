@@ -1,5 +1,5 @@
 // Package disruptionpolicy reads the spec of a WindowsDisruptionPolicy: settings with their defaults, limits, pools and
-// maintenance windows, and what is wrong with them. It knows no nodes.
+// maintenance windows, and their faults. It knows no nodes.
 package disruptionpolicy
 
 import (
@@ -44,7 +44,7 @@ type Settings struct {
 	StopOnFailure   bool
 	UpgradeStrategy v1alpha1.UpgradeStrategy
 	HostPoolLabel   string
-	// MaxUnavailable is that of all nodes.
+	// MaxUnavailable is the limit for all nodes.
 	MaxUnavailable Limit
 	// Pools are those with settings of their own, by name.
 	Pools map[string]PoolSettings
@@ -52,7 +52,7 @@ type Settings struct {
 	Windows []Window
 }
 
-// PoolSettings are those of one pool.
+// PoolSettings are the settings of one pool.
 type PoolSettings struct {
 	// MaxUnavailable is nil when the pool has the limit of all nodes.
 	MaxUnavailable *Limit
@@ -72,8 +72,7 @@ func (l Limit) Of(nodes int) int {
 	return max(1, l.Number)
 }
 
-// HostPool returns the pool of a listed host whose Node has these labels. A host without the label that parts them is
-// in HostsPool.
+// HostPool returns the pool of a listed host whose Node has these labels. A host without that label is in HostsPool.
 func (s Settings) HostPool(labels map[string]string) string {
 	if value := labels[s.HostPoolLabel]; s.HostPoolLabel != "" && value != "" {
 		return hostsPrefix + value
@@ -84,9 +83,8 @@ func (s Settings) HostPool(labels map[string]string) string {
 // MachineSetPool returns the pool of the Machines of a MachineSet.
 func MachineSetPool(name string) string { return machineSetPrefix + name }
 
-// Parse checks a spec and gives what it leaves out its default. The error names each field that is wrong, with its
-// value and what to write instead. The settings are usable all the same: what is wrong has its default, and Invalid is
-// the error.
+// Parse checks a spec and fills in defaults. The error names each wrong field, with its value and what to write
+// instead. The settings are usable even then: wrong fields have their defaults, and Invalid is the error.
 func Parse(spec v1alpha1.WindowsDisruptionPolicySpec) (Settings, error) {
 	p := &parser{}
 	settings := Settings{

@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Window is a time that comes again and again.
+// Window is a recurring time.
 type Window struct {
 	// Text is how an administrator wrote it.
 	Text string

@@ -1,6 +1,6 @@
-// Package disturbance decides whether a node may be disturbed now, and what became of those that are being disturbed.
-// It goes by all nodes, what is noted in the policy's status, and the policy's settings. It writes nothing down and
-// disturbs nobody: that is for the gate.
+// Package disturbance decides whether a node may be disturbed now, and judges the disturbances under way. Its inputs
+// are all nodes, the policy's status, and the policy's settings. It writes nothing and disturbs nothing: the gate does
+// that.
 package disturbance
 
 import (
@@ -37,8 +37,8 @@ func (d Decision) ForAll() bool {
 	return d.Reason == v1alpha1.ReasonDisruptionPolicyInvalid || d.Reason == v1alpha1.ReasonOutsideMaintenanceWindow
 }
 
-// StandsStill reports whether a refusal ends with time, or with what an administrator does to the policy or to a node that has failed, and not
-// with what becomes of other nodes.
+// StandsStill reports whether a refusal ends with time, or with an administrator's change of the policy or of a failed
+// node, and not with a change of other nodes.
 func (d Decision) StandsStill() bool {
 	switch d.Reason {
 	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
@@ -52,9 +52,9 @@ func (d Decision) WaitsForPlace() bool {
 	return d.Reason == v1alpha1.ReasonWaitingForTurn || d.Reason == v1alpha1.ReasonLastOfMachineSet
 }
 
-// Allow decides whether one node may be disturbed now. A node with an entry of its own that still counts goes on,
-// whatever the policy says by now, as far as GoesOn. Else it is decided on anew, as is one whose entry has failed; that
-// entry then begins anew too, with another Since.
+// Allow decides whether one node may be disturbed now. A node with its own entry that still counts continues under any
+// policy, as far as GoesOn allows. Any other node is decided on again, and so is one whose entry has failed; that entry
+// then also begins again, with another Since.
 func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, now time.Time) Decision {
 	s := newScene(pool, request, settings, now)
 	if s.own != nil && GoesOn(s.own.Disruption, request) {
@@ -79,9 +79,9 @@ func Allow(pool NodePool, request Request, settings disruptionpolicy.Settings, n
 	return Decision{Decision: decision, After: s.after()}
 }
 
-// GoesOn reports whether a request is for what an entry of its instance, which counts, has begun. What has begun as a repair or a removal goes on
-// as nothing else, and nothing goes on as an upgrade to a version that it did not begin for: that would get round the pauses, windows and
-// canaries that those are free of.
+// GoesOn reports whether a request continues a counting entry of its instance. A repair or a removal continues only as
+// such, and nothing continues as an upgrade to a version that it did not begin for: otherwise an upgrade could bypass
+// pauses, windows and canaries.
 func GoesOn(own v1alpha1.Disruption, request Request) bool {
 	if exempt(request.Cause) || own.Cause == request.Cause && own.Version == request.Version {
 		return true

@@ -11,9 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// Ended tells how an entry of status.disruptions stands. Once ended it is taken off the list. Once failed it counts no more, whether ended or
-// not: one that is failed and not ended stays on the list, as the note of a change that did not come back (a canary's, above all), until its
-// node or MachineSet is whole again or gone, or it is asked for anew. why says so in words; it is empty for one that goes on.
+// Ended returns the state of an entry of status.disruptions. An ended entry is removed from the list. A failed entry no
+// longer counts, whether ended or not: a failed one that has not ended stays on the list, as the record of a change
+// that did not come back (above all a canary's), until its node or MachineSet is whole again or gone, or it is
+// requested again. why gives the reason; it is empty for an entry that continues.
 func Ended(
 	d v1alpha1.Disruption, pool NodePool, settings disruptionpolicy.Settings, now time.Time,
 ) (ended, failed bool, why string) {

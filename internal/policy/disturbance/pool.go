@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// NodePool is the nodes that one decision about disruptions is made of, with the pools that they are in and what is being disturbed.
+// NodePool holds the nodes for one decision about disruptions, with their pools and the present disturbances.
 type NodePool struct {
 	// Nodes are all that are or were in service. An instance with an entry in Disruptions is among them as long as it exists, also when its
 	// Node is not there at the moment (it is not Ready then): an entry in place whose instance is not here has ended.
@@ -23,7 +23,7 @@ type NodePool struct {
 	Disruptions []v1alpha1.Disruption
 }
 
-// Node is a Windows node that is or was in service: each instance that has a Node which takes or has taken pods.
+// Node is a Windows node that is or was in service: an instance with a Node that takes or has taken pods.
 type Node struct {
 	Instance string
 	UID      types.UID
@@ -41,7 +41,7 @@ type Node struct {
 	Failure *v1alpha1.FailedChange
 }
 
-// MachineSet is a MachineSet with what is known of its Machines.
+// MachineSet is a MachineSet with the facts of its Machines.
 type MachineSet struct {
 	// Name is the MachineSet's; its pool is MachineSet/<name>.
 	Name string
@@ -59,8 +59,8 @@ type MachineSet struct {
 	Leaving []LeavingMachine
 }
 
-// LeavingMachine is a Machine that is being deleted. Why says what the Machine API waits for before it lets the Machine go, as the Machine has
-// it: pods that a PodDisruptionBudget keeps, above all. It is empty where the Machine says nothing.
+// LeavingMachine is a Machine that is being deleted. Why is the Machine's own statement of what the Machine API waits
+// for, above all pods that a PodDisruptionBudget keeps. It is empty if the Machine states nothing.
 type LeavingMachine struct {
 	Name, Why string
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// Summary is what the status of a WindowsDisruptionPolicy says of all nodes.
+// Summary is the part of a WindowsDisruptionPolicy's status about all nodes.
 type Summary struct {
 	Nodes, Updated, Failed int32
 	// Text says in one line how far the nodes are.
 	Text string
-	// Stopped is true when no node is changed any more until an administrator does something; Reason and Message are those of the condition.
+	// Stopped is true when no further node is changed until an administrator acts; Reason and Message belong to the
+	// condition.
 	Stopped         bool
 	Reason, Message string
 	// After is when to look again at the latest, where time alone may change the summary; zero: when something else changes.
 	After time.Duration
 }
 
-// Summarize says how far the nodes are with a version of the operator. Hosts that are gone are left out.
+// Summarize returns the progress of the nodes with a version of the operator. Hosts that are gone are left out.
 func Summarize(pool NodePool, settings disruptionpolicy.Settings, version string, now time.Time) Summary {
 	summary := Summary{}
 	rest := restOfNodes(pool, settings, version, now)

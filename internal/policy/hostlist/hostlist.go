@@ -1,5 +1,5 @@
 // Package hostlist owns the form of the entries in the ConfigMap windows-instances: addresses, user names, and the
-// names of the instances that come of them. It knows nothing of a cluster, and resolves no name.
+// names of their instances. It knows no cluster, and resolves no name.
 package hostlist
 
 import (
@@ -72,7 +72,7 @@ func validateIP(ip netip.Addr) error {
 	return nil
 }
 
-// Networks in which no host is. Source: RFC 6890, section 2.2.2. The last address of the reserved one is that of broadcasts.
+// Networks without hosts. Source: RFC 6890, section 2.2.2. The last address of the reserved one is for broadcasts.
 var (
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	reserved    = netip.MustParsePrefix("240.0.0.0/4")

@@ -16,7 +16,7 @@ import (
 type cloudNames struct {
 	// scheme begins the provider ID of its machines.
 	scheme string
-	// forms are those of the names. The group of each is what must be the machine's own; own reports whether it is.
+	// forms are the forms of the names. The group of each must match the machine's own part; own reports whether it does.
 	forms []*regexp.Regexp
 	own   func(Node, *corev1.Node, string) bool
 }
@@ -41,9 +41,9 @@ func forms(patterns ...string) []*regexp.Regexp {
 	return compiled
 }
 
-// AddCloudAddresses adds what a cloud's controller says on the Node that the machine has from the cloud and the host cannot know: its public
-// addresses, and its names in the cloud's own domains. The kubelet asks for a certificate with them. It is for nodes of which no Machine says
-// the same.
+// AddCloudAddresses adds the names and addresses that a cloud's controller writes on the Node and the host cannot know:
+// public addresses, and names in the cloud's own domains. The kubelet requests a certificate with them. It is for nodes
+// without a Machine that lists the same.
 //
 // A kubelet may write the status of its Node and, once, its provider ID. So nothing is taken from there that could be part of the cluster: no
 // address of a private network or of one of the cluster's, and no name that is not made of what the node is known by.

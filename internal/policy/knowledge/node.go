@@ -34,8 +34,9 @@ func (s *Names) addAll(addresses []corev1.NodeAddress) {
 	}
 }
 
-// HoldsName reports whether a node of these names may serve under one: letter by letter as it is known, or in lower case, in which kubelets ask
-// for host names. Any other form, such as one with a dot at its end or in capitals that nobody else has written, is not what a kubelet asks.
+// HoldsName reports whether a node with these names may serve under a name: exactly as it is known, or in lower case,
+// as kubelets request host names. No kubelet requests any other form, such as one with a final dot or in other
+// capitals.
 func (s Names) HoldsName(name string) bool {
 	return slices.ContainsFunc(s.Names, func(own string) bool { return own == name || strings.ToLower(own) == name })
 }
@@ -49,7 +50,7 @@ func (s Names) TakesName(name string) bool {
 // HoldsAddress reports whether an address is one of the node's.
 func (s Names) HoldsAddress(address netip.Addr) bool { return slices.Contains(s.Addresses, address) }
 
-// Node is a node, or somebody else who has names and addresses, and what the operator knows it by.
+// Node is a node, or anything else with names and addresses, and the operator's knowledge of it.
 type Node struct {
 	Name string
 	// Foreign nodes are not ours: nothing is approved for them, and nothing of theirs for ours.
@@ -92,8 +93,9 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	return known
 }
 
-// registeredBy reports whether a Node of the instance's name is that of its host: the one that it was bound to, or as long as it was bound to none,
-// a Windows node, which is bound next. Another machine may have come by a name that no Node had.
+// registeredBy reports whether a Node of the instance's name belongs to its host: the one that it was bound to, or as
+// long as it was bound to none, a Windows node, which is bound next. Another machine may have come by a name that no
+// Node had.
 func registeredBy(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	return ownership.Bound(instance, node) ||
 		instance.Status.NodeRef.UID == "" && node.Labels[corev1.LabelOSStable] == "windows"

@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-// OlderProof is what shows whose host a Node of an operator before version 12 is. Nothing in it comes from the host that claims the Node.
+// OlderProof shows which host a Node of an operator before version 12 belongs to. Nothing in it comes from the host
+// that claims the Node.
 type OlderProof struct {
 	// Dialed is the IP address at the other end of the connection to the claimant's host; empty without one.
 	Dialed string
@@ -22,19 +23,19 @@ type OlderProof struct {
 	Machine *MachineProof
 }
 
-// MachineProof is what the Machine API says of a Machine and of a Node.
+// MachineProof holds the Machine API's statements about a Machine and a Node.
 type MachineProof struct {
 	// NodeName and NodeUID are status.nodeRef; empty when it has none. The UID may be unknown.
 	NodeName string
 	NodeUID  types.UID
 	// Addresses are the Machine's internal IP addresses.
 	Addresses []string
-	// OfAnother is true when the Node is that of another Machine.
+	// OfAnother is true when the Node belongs to another Machine.
 	OfAnother bool
 }
 
-// takesOver decides whether a Node of an operator before version 12 is that of the claimant's very host. What the host
-// says of itself is no proof: else a hostile one would take the name, and with it the certificate, of another.
+// takesOver decides whether a Node of an operator before version 12 belongs to the claimant's host. What the host says
+// of itself is no proof: else a hostile one would take the name, and with it the certificate, of another.
 func takesOver(claim Claim) policy.Decision {
 	checks := olderOfListed
 	if claim.Instance.Spec.Source.Machine != nil {

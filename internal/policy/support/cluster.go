@@ -18,8 +18,8 @@ type clusterSubject struct {
 	version *version.Version
 }
 
-// SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no host, and is asked
-// before any is contacted.
+// SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no
+// host, and is called before any is contacted.
 func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision {
 	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.", cluster.Version, cluster.Platform)
 	parsed, err := version.ParseSemantic(cluster.Version)

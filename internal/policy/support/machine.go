@@ -17,8 +17,8 @@ type machineSubject struct {
 	name     string
 }
 
-// Machine decides whether a Machine of this name can be a Windows node of the cluster. That the cluster itself is
-// supported is SupportCluster's to say.
+// Machine decides whether a Machine of this name can be a Windows node of the cluster. SupportCluster decides whether
+// the cluster itself is supported.
 func Machine(cluster nodespec.Cluster, machine string) policy.Decision {
 	platform, _ := platformNamed(cluster.Platform)
 	allowed := fmt.Sprintf("Windows Machines are supported on platform %s.", cluster.Platform)

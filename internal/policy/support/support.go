@@ -1,12 +1,12 @@
 // Package support owns what the operator supports: platforms, releases of Windows, versions and networks of clusters,
-// names of Machines. It decides by what a cluster or a host is, and never by what other instances are.
+// names of Machines. It decides only by the facts of a cluster or a host, never by other instances.
 package support
 
 import (
 	"fmt"
 )
 
-// Platform is what a platform asks of a cluster and its Windows nodes.
+// Platform holds the requirements of a platform for a cluster and its Windows nodes.
 type Platform struct {
 	// Name is the platform type that the Infrastructure object has; Title is what people call it.
 	Name, Title string
@@ -21,7 +21,7 @@ type Platform struct {
 }
 
 // Platforms returns the platforms that Windows nodes are supported on. Sources: the tables of the guides for OpenShift
-// 4.6, 4.8 and 4.12, the newest of which stands. Windows Server 2025 and Nutanix are in later guides only: 2025
+// 4.6, 4.8 and 4.12, of which the newest counts. Windows Server 2025 and Nutanix are in later guides only: 2025
 // wherever 2022 is; Nutanix with these two, without a limit of names: the MachineSets there are named
 // <infrastructure>-windows-worker-<zone>.
 func Platforms() []Platform {
@@ -62,7 +62,7 @@ func WindowsReleases() []WindowsRelease {
 	}
 }
 
-// ReleaseLine is the clusters that a major version of the operator serves.
+// ReleaseLine describes the clusters that a major version of the operator serves.
 type ReleaseLine struct {
 	// Operator is the operator's major version.
 	Operator int
@@ -73,9 +73,9 @@ type ReleaseLine struct {
 	LeastCluster, LeastKubernetes string
 }
 
-// ReleaseLines returns the lines of this operator, the oldest first; a release of the operator is of the last of them.
-// So is a build that is no release, whatever its version says: what it serves depends on the kubelet it brings and not
-// on what it is called.
+// ReleaseLines returns the lines of this operator, the oldest first; a release of the operator belongs to the last one.
+// So does a build that is no release, whatever its version: the clusters that it serves depend on its kubelet, not on
+// its name.
 func ReleaseLines() []ReleaseLine {
 	return []ReleaseLine{
 		{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.0", LeastKubernetes: "1.36.0"},

@@ -1,5 +1,5 @@
-// Package turnover decides which Machines make place for others, because their hosts have another key or another
-// version. Whether the node of one may be disturbed now is not its question.
+// Package turnover decides which Machines are replaced, because their hosts have another key or another version. It
+// does not decide whether a node may be disturbed now.
 package turnover
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// InPlaceWait is how long the present key may be known before a Machine is replaced whose host may yet take the key without that.
+// InPlaceWait is how long after a change of the key a Machine is not replaced while its host may still take the new key
+// in place.
 const InPlaceWait = 10 * time.Minute
 
 // Phases of Machines.
@@ -22,7 +23,8 @@ const (
 	machineDeleting = "Deleting"
 )
 
-// Fleet is what replacing Machines depends on: the Windows Machines of a cluster, the MachineSets that make them, and their Nodes.
+// Fleet holds the facts for replacing Machines: the Windows Machines of a cluster, the MachineSets that make them, and
+// their Nodes.
 type Fleet struct {
 	Machines []Machine
 	Sets     []MachineSet
@@ -69,7 +71,7 @@ type Node struct {
 	Changing bool
 }
 
-// KeyChange is what is known of the key that hosts must accept.
+// KeyChange holds the facts about the key that hosts must accept.
 type KeyChange struct {
 	// Present and Previous are hashes of public keys. Previous is empty when the administrator has given none.
 	Present, Previous string
@@ -79,7 +81,7 @@ type KeyChange struct {
 	UserData bool
 }
 
-// Replacements says which Machines are to be deleted, so that their MachineSets make others. A Machine is in one place at most.
+// Replacements lists the Machines to delete, so that their MachineSets make others. A Machine is in one list at most.
 type Replacements struct {
 	// Candidates may go, in this order, as soon as their nodes may be disturbed.
 	Candidates []Candidate
@@ -103,12 +105,12 @@ type Waiting struct {
 	Check, Message string
 }
 
-// Next decides which Machines are to be replaced because their hosts were configured with another key than the present
-// one, or by another version of the operator than the one that runs and are therefore not what they should be. Whether
-// their nodes may be disturbed now is for disturbance.Allow to say: here is decided whether deleting a Machine would
-// bring another one that works. A Machine that was never configured is never replaced, for its user data may be at
-// work. While one of a MachineSet has failed none of that set is replaced: it may be the one that was to take the place
-// of the last, and where that fails the next would too, one after another until none is left.
+// Next decides which Machines to replace because their hosts were configured with another key, or by another version of
+// the operator, and therefore differ from their spec. disturbance.Allow decides whether their nodes may be disturbed
+// now; Next decides whether deleting a Machine would bring another one that works. A Machine that was never configured
+// is never replaced, because its user data may be at work. While a Machine of a MachineSet has failed, none of that set
+// is replaced: it may be the replacement of the last one, and the next could fail too, one after another until none is
+// left.
 func Next(fleet Fleet, version string, change KeyChange) Replacements {
 	s := subject{fleet: fleet, version: version, change: change, nodes: map[string]Node{}, sets: map[string]MachineSet{}}
 	for _, node := range fleet.Nodes {

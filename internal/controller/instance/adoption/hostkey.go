@@ -31,8 +31,8 @@ const hostKeysConfigMap = "windows-ssh-host-keys"
 // resolveLimit is how long a TCP connection may take that only tells which address a name has.
 const resolveLimit = 10 * time.Second
 
-// ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is none to a stranger: a
-// host that shows another key is not sent anything.
+// ImportHostKey takes over the host key that an operator before version 12 has pinned, so that the first connection is
+// not to a stranger: a host that shows another key is sent nothing.
 func (a Adoption) ImportHostKey(ctx context.Context, s *scope.Scope, all []corev1.Node) *obstacle.Obstacle {
 	older, err := a.olderNodes(ctx, s, all)
 	if err != nil {
@@ -110,8 +110,8 @@ func pinnedOn(older []corev1.Node, address string) string {
 
 func pinned(node corev1.Node) bool { return node.Annotations[v1alpha1.AnnotationHostKey] != "" }
 
-// addressOf returns the IPv4 address of the host; empty when it cannot be told. A name is resolved by whoever resolves
-// it for SSH too.
+// addressOf returns the IPv4 address of the host; empty when it is unknown. A name is resolved by whoever resolves it
+// for SSH too.
 func (a Adoption) addressOf(ctx context.Context, s *scope.Scope) string {
 	if _, err := netip.ParseAddr(s.Instance.Spec.Address); err == nil {
 		return s.Instance.Spec.Address

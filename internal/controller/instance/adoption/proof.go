@@ -16,7 +16,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/ownership"
 )
 
-// Prove adds to a claim what shows whose the Node of an operator before version 12 is.
+// Prove adds to a claim the proof of which host the Node of an operator before version 12 belongs to.
 func (a Adoption) Prove(ctx context.Context, s *scope.Scope, claim *nodename.Claim) (err error) {
 	if claim.Node == nil || !ownership.OlderNode(claim.Node) {
 		return nil

@@ -46,8 +46,8 @@ func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error
 	return nil
 }
 
-// NotTaken returns the obstacle of an agent that still needs a certificate that it was sent. It has the certificate
-// signed anew.
+// NotTaken returns the obstacle of an agent that still needs a certificate after it was sent. It has the certificate
+// signed again.
 func (c Signer) NotTaken(ctx context.Context, instance, identity string) *obstacle.Obstacle {
 	if err := c.DeleteRequests(ctx, instance); err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "delete the certificate request", err)

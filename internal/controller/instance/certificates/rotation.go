@@ -33,8 +33,9 @@ func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStat
 	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Note remembers the certificates of the identities of a spec that was applied to its end, and no others. The host tells how long
-// they are good: it could lie about its own only. One that the node came to work without is to be renewed at once. The kubelet renews its own.
+// Note remembers the certificates of the identities of a fully applied spec, and no others. The host reports how long
+// they are valid: it could lie only about its own. A missing one, without which the node works, is renewed at once. The
+// kubelet renews its own.
 func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts *plan.Facts, now time.Time) {
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
@@ -67,7 +68,7 @@ func certificateStatus(name string, notBefore, notAfter time.Time) v1alpha1.Cert
 	}
 }
 
-// Due returns the names of the certificates that are to be renewed now, and the time until the next look at the others;
+// Due returns the names of the certificates that must be renewed now, and the time until the next look at the others;
 // zero when there are none. Hosts that were joined together would all be connected to at once again, so the looks are
 // spread over a tenth of a certificate's life.
 func Due(certificates []v1alpha1.CertificateStatus, now time.Time, jitter float64) (due []string, next time.Duration) {

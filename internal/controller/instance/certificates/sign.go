@@ -1,5 +1,5 @@
-// Package certificates has the certificates of a node's services signed, knows when they are to be renewed, and deletes requests for them.
-// It judges requests by package policy, and speaks to no host.
+// Package certificates has the certificates of a node's services signed, knows when they must be renewed, and deletes
+// requests for them. It judges requests by package policy, and speaks to no host.
 package certificates
 
 import (

@@ -1,4 +1,5 @@
-// Package desired makes the NodeSpec of an instance from what the operator knows of the cluster, the payload and the host.
+// Package desired makes the NodeSpec of an instance from the operator's knowledge of the cluster, the payload and the
+// host.
 package desired
 
 import (
@@ -69,8 +70,8 @@ func (m Specs) ForNode(ctx context.Context, s *scope.Scope) (nodespec.NodeSpec, 
 	return spec, nil
 }
 
-// Pending reports whether the host must be brought to another spec than the one it was brought to last. What cannot be computed
-// without the host counts as pending.
+// Pending reports whether the host needs another spec than the one applied last. A spec that cannot be computed without
+// the host counts as pending.
 func (m Specs) Pending(s *scope.Scope, node *corev1.Node) bool {
 	spec, err := m.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet])
 	return err != nil || spec.Digest() != s.Instance.Status.SpecDigest

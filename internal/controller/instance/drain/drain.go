@@ -1,5 +1,5 @@
-// Package drain moves the pods of a node away, with the drain library of kubectl, and says which pods stay and why. It neither cordons nodes nor
-// asks the gate.
+// Package drain evicts the pods of a node with kubectl's drain library, and says which pods stay and why. It neither
+// cordons nodes nor asks the gate.
 package drain
 
 import (
@@ -36,8 +36,9 @@ const (
 // Drainer evicts pods.
 type Drainer struct{ Clientset kubernetes.Interface }
 
-// Evict evicts the node's pods with their own grace periods, as far as they leave within one attempt, and within the rest of the time that they
-// have. DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first pod.
+// Evict evicts the node's pods with their own grace periods. It waits for one attempt at most, and no longer than the
+// rest of their time. DaemonSet pods stay, emptyDir volumes are given up. It calls begins before it evicts the first
+// pod.
 func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) *obstacle.Obstacle {
 	refusal := &lastLine{}
 	helper := &drain.Helper{

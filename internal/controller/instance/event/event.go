@@ -1,4 +1,4 @@
-// Package event has the Kubernetes events about instances, each made by a constructor of its own.
+// Package event defines the Kubernetes events about instances, each made by a constructor of its own.
 package event
 
 import (
@@ -30,7 +30,7 @@ func (r Recorder) Emit(e Event) {
 	r.Eventf(e.regarding, e.related, e.eventType, e.reason, e.action, "%s", e.message)
 }
 
-// Stopped says what keeps an instance from going on.
+// Stopped says what keeps an instance from progressing.
 func Stopped(instance *v1alpha1.WindowsInstance, o *obstacle.Obstacle) Event {
 	return Event{instance, nil, corev1.EventTypeWarning, o.Reason, o.Phase, text.Sentence(o.Message) + " " + o.Next}
 }
@@ -97,7 +97,7 @@ func ChangeHasFailed(instance *v1alpha1.WindowsInstance, node *corev1.Node, o *o
 		"The change of Node " + node.Name + " has failed, and its host is brought back to what it was before. " + text.Sentence(o.Reason+": "+o.Message)}
 }
 
-// RolledBack says that the host is again what it was before the change.
+// RolledBack says that the host is back in its state before the change.
 func RolledBack(instance *v1alpha1.WindowsInstance, node *corev1.Node) Event {
 	return Event{instance, node, corev1.EventTypeNormal, "RolledBack", "Change", "The host of Node " + node.Name + " is again what it was before the change, and takes pods."}
 }

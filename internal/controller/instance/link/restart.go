@@ -32,8 +32,8 @@ func (l Link) stillRestarting(s *scope.Scope) *obstacle.Obstacle {
 	return l.awaitHost(s)
 }
 
-// AnswersWhileRestarting returns the wait for a host that answers over SSH and cannot be asked: it goes down, or comes
-// up, or something is wrong with it, and only time tells. Else it is what stands in the way itself.
+// AnswersWhileRestarting returns the wait for a host that answers over SSH but runs no verb: it goes down, or comes up,
+// or something is wrong with it, and only time shows which. For any other host it returns the obstacle itself.
 func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	restarting := l.stillRestarting(s)
 	if restarting == nil {
@@ -46,8 +46,8 @@ func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obst
 // restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
 const restartLimit = 2 * time.Minute
 
-// AwaitRestart waits while a host that was to restart still answers from before: a request at that time would be lost. It ends the wait
-// when the host is back, or has not restarted after all.
+// AwaitRestart waits while a host that should restart still answers from before the restart: a request at that time
+// would be lost. It ends the wait when the host is back, or has not restarted after all.
 func (l Link) AwaitRestart(s *scope.Scope, facts *plan.Facts) *obstacle.Obstacle {
 	since := s.Instance.Status.RestartStartedAt
 	if since == nil {

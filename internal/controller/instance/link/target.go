@@ -26,7 +26,7 @@ func isAnotherHost(err error) bool {
 	return reason == remote.ReasonHostKeyChanged || reason == remote.ReasonHostKeyUnexpected
 }
 
-// target says whom to connect to, and which host key must answer.
+// target returns the host to connect to, and the host key that must answer.
 func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obstacle.Obstacle) {
 	target := remote.Target{
 		Instance: s.Instance.Name, Namespace: s.Instance.Namespace,

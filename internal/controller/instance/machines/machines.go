@@ -16,7 +16,7 @@ import (
 
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list
 
-// Machines reads Machines from the API server and not from a cache.
+// Machines reads Machines from the API server, not from a cache.
 type Machines struct{ Live client.Reader }
 
 // Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same name.

@@ -1,4 +1,4 @@
-// Package naming decides the node name of a host, claims it, and makes sure that it belongs to nobody else.
+// Package naming decides the node name of a host, claims it, and makes sure that it is unique.
 package naming
 
 import (
@@ -33,8 +33,8 @@ type Names struct {
 	Status   status.Writer
 }
 
-// Claim decides the node's name and makes sure that it belongs to nobody else. The claim is written before it is checked, so that of
-// two instances that claim one name at the same time at least one sees the other.
+// Claim decides the node's name and makes sure that it is unique. It writes the claim before it checks it: of two
+// instances that claim one name at the same time, at least one sees the other.
 func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	name, o := n.expected(ctx, s)
 	if o != nil {
@@ -139,9 +139,9 @@ func (n Names) checkClaim(ctx context.Context, s *scope.Scope, name string) (pol
 	return nodename.Grant(claim), nil
 }
 
-// StillNamed tells what has come in the way of the name that was granted, with the Node of that name; nil for none. Long after that a Node of
-// another machine may have come by it, or its own was deleted and another's kubelet was faster: then nothing is signed for the name and nothing
-// is written to that Node.
+// StillNamed returns the obstacle to a name that was granted, or nil, and the Node of that name. Later a Node of
+// another machine may have taken it, or the instance's own was deleted and another kubelet was faster: then nothing is
+// signed for the name and nothing is written to that Node.
 func (n Names) StillNamed(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
 	if node != nil && ownership.Bound(s.Instance, node) {
 		return nil

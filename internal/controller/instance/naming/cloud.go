@@ -49,7 +49,7 @@ func (n Names) keepsName(ctx context.Context, s *scope.Scope, told nodename.Clou
 	return err == nil && nodename.Keeps(ref.Name, node != nil, told), err
 }
 
-// machineAddresses returns those of the instance's Machine; none when it has no Machine.
+// machineAddresses returns the addresses of the instance's Machine; none when it has no Machine.
 func (n Names) machineAddresses(ctx context.Context, s *scope.Scope) ([]corev1.NodeAddress, error) {
 	if !s.OfMachine() {
 		return nil, nil

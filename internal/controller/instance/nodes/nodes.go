@@ -1,4 +1,4 @@
-// Package nodes reads and writes the Node of an instance. It decides nothing about hosts, and asks the gate nothing.
+// Package nodes reads and writes the Node of an instance. It decides nothing about hosts, and does not ask the gate.
 package nodes
 
 import (
@@ -112,7 +112,7 @@ func NotReadySince(node *corev1.Node) (time.Time, string) {
 	return node.CreationTimestamp.Time, "it has not reported yet"
 }
 
-// Unproven reports whether a Node has our start-up taint: it was not checked to work yet.
+// Unproven reports whether a Node has our start-up taint: its checks have not passed yet.
 func Unproven(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == v1alpha1.TaintNotReady {
@@ -128,7 +128,7 @@ func RebootWanted(node *corev1.Node) bool {
 	return wanted
 }
 
-// Cordoned reports whether the operator has made the Node unschedulable, for a drain that is not over.
+// Cordoned reports whether the operator has made the Node unschedulable for a drain that has not ended.
 func Cordoned(node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours

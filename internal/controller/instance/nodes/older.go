@@ -16,7 +16,8 @@ func IsOlder(node *corev1.Node) bool {
 	return ok
 }
 
-// BindOlder binds a Node of an operator before version 12 to the instance, and overwrites nothing that another has written there meanwhile.
+// BindOlder binds a Node of an operator before version 12 to the instance, and overwrites nothing that another writer
+// has written meanwhile.
 func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
 	setLabels(after, instance)

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/event"
 )
 
-// Bind labels the Node and binds it to the instance. What its source wants it to carry from the beginning is written with the binding,
-// and so once for each registration.
+// Bind labels the Node and binds it to the instance. Taints from its source are written with the first binding, so once
+// for each registration.
 func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node) error {
 	after := node.DeepCopy()
 	setLabels(after, instance)
@@ -76,8 +76,8 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	}
 }
 
-// Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the labels that its source
-// wants, and takes away what kept pods off while the node was not proven.
+// Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the
+// labels from its source, and removes what kept pods away while the node was not proven.
 func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node, keyHash string) error {
 	after := node.DeepCopy()
 	keepLabels(after, instance.Spec.Node)
@@ -105,7 +105,7 @@ func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, 
 	return nil
 }
 
-// Patch writes what differs, and nothing when nothing does.
+// Patch writes the differences, if there are any.
 func (n Nodes) Patch(ctx context.Context, before, after *corev1.Node) error {
 	patch := client.MergeFrom(before)
 	if !reflect.DeepEqual(before.Spec, after.Spec) {

@@ -1,6 +1,6 @@
 package obstacle
 
-// Outcome says how a reconcile goes on after an obstacle.
+// Outcome says how a reconcile continues after an obstacle.
 type Outcome int
 
 const (

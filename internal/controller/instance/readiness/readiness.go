@@ -26,7 +26,7 @@ const (
 	readyPoll = 2 * time.Second
 )
 
-// Grace waits a while before a NotReady node is looked at over SSH.
+// Grace waits a while before the operator looks at a NotReady node over SSH.
 func Grace(node *corev1.Node, now time.Time) *obstacle.Obstacle {
 	since, message := nodes.NotReadySince(node)
 	rest := notReadyGrace - now.Sub(since)
@@ -70,7 +70,7 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 	return o
 }
 
-// Pass takes over from the Node whether it is Ready, for a host that is not looked at.
+// Pass takes the Ready condition from the Node, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
 	if nodes.IsReady(node) {
 		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")

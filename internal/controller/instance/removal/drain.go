@@ -10,7 +10,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// Drain moves the pods away before the node goes.
+// Drain evicts the pods before the node is deleted.
 func (r Removal) Drain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.HandedOver || s.NodeName() == "" {
 		return nil

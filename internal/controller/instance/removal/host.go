@@ -1,4 +1,5 @@
-// Package removal gives a host back and takes its node out of the cluster. The ledger on the host says how it was before; the agent reads it.
+// Package removal gives a host back and takes its node out of the cluster. The agent reads the host's former state from
+// the ledger there.
 package removal
 
 import (
@@ -59,7 +60,7 @@ func (r Removal) forgetHint(s *scope.Scope) string {
 	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name, r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
-// Reach connects to the host, and says what to do when it is gone.
+// Reach connects to the host. For a host that is gone, the obstacle says what to do.
 func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if !NeedsHost(s) {
 		return nil
@@ -77,7 +78,7 @@ func (r Removal) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// GiveBack has the agent restore the host, restarts included, and takes the agent itself away.
+// GiveBack has the agent restore the host, restarts included, and deletes the agent.
 func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if untouched(s) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// RollBack brings the host of a change that has failed back to what it was, and its node into service again. What it has done is known from
-// the host and the status, so that it goes on wherever it was cut off.
+// RollBack rolls the host of a failed change back, and brings its node into service again. It reads its progress from
+// the host and the status, so it continues wherever it was interrupted.
 func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	failed, facts := s.Instance.Status.FailedChange, s.Session.Facts
 	if failed == nil || failed.RolledBack || failed.PreviousDigest == "" {
@@ -42,7 +42,7 @@ func (f Rollback) RollBack(ctx context.Context, s *scope.Scope) *obstacle.Obstac
 	if o := f.checkRolledBack(ctx, s, node); o != nil {
 		return f.notRolledBack(s, o)
 	}
-	// First the node, then what is written of it: who reads that it was brought back finds it so.
+	// First the node, then the record: a reader of the record finds the node as it says.
 	if err := f.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
 		return obstacle.API(v1alpha1.ConditionReady, "make the Node schedulable again", err)
 	}
@@ -105,7 +105,7 @@ func (f Rollback) checkRolledBack(ctx context.Context, s *scope.Scope, node *cor
 	return nil
 }
 
-// notRolledBack puts into words that the way back is not at its end.
+// notRolledBack turns an obstacle into the message that the rollback has not ended.
 func (f Rollback) notRolledBack(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if !o.Outcome.IsFailure() {
 		return o

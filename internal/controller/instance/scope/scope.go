@@ -1,4 +1,4 @@
-// Package scope has the data that the phases of one reconcile of an instance share. It reads and writes nothing outside of it.
+// Package scope holds the data that the phases of one reconcile of an instance share. It reads and writes nothing else.
 package scope
 
 import (
@@ -29,7 +29,7 @@ var Conditions = [...]string{
 	v1alpha1.ConditionUpToDate,
 }
 
-// Scope is what the phases of one reconcile share.
+// Scope is the data that the phases of one reconcile share.
 type Scope struct {
 	Instance *v1alpha1.WindowsInstance
 	// Stored is the instance as the API server has it, as far as this reconcile knows.
@@ -83,8 +83,8 @@ func (s *Scope) Pass(condition, message string) {
 	}
 }
 
-// PassWhatHeld makes the conditions True again that an obstacle before the connection has made False: it is gone, and the host was not
-// touched since they held.
+// PassWhatHeld makes conditions True again that an obstacle before the connection has made False: the obstacle is gone,
+// and the host was not touched since.
 func (s *Scope) PassWhatHeld() {
 	for _, condition := range Conditions {
 		if !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, condition) {
@@ -127,7 +127,7 @@ func (s *Scope) Released(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.AnnotationInstance] == s.Instance.Name && !nodes.Unproven(node)
 }
 
-// HostAsItWas reports whether nothing was done to the host since its node was proven.
+// HostAsItWas reports whether the host is unchanged since its node was proven.
 func (s *Scope) HostAsItWas() bool {
 	return s.Instance.Status.SpecDigest != "" && s.Instance.Status.RequestedReboot == nil
 }

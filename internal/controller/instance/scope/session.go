@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// Session is what the operator remembers of a host between two reconciles while it works on it. All of it can be lost: the host and
-// the API server know everything that matters.
+// Session is the operator's memory of a host between two reconciles while it works on it. All of it can be lost: the
+// host and the API server know everything that matters.
 type Session struct {
 	// Connection is the one that the rest was learnt over.
 	Connection *remote.Connection
@@ -56,19 +56,19 @@ type Session struct {
 	LastProgress time.Time
 }
 
-// ForgetHost drops what was learnt over a connection that is gone. A wait for something else than the host goes on: the pool closes idle
-// connections long before the limits of most waits.
+// ForgetHost drops the facts learnt over a connection that is gone. A wait for anything but the host continues: the
+// pool closes idle connections long before the limits of most waits.
 func (s *Session) ForgetHost() {
 	s.Connection, s.Agent = nil, ""
 	s.ForgetState()
 }
 
-// ForgetState drops what the host was found or brought to: it is about to be something else.
+// ForgetState drops the known state of the host, which is about to change.
 func (s *Session) ForgetState() {
 	s.Facts, s.Applied, s.Left, s.Checked, s.Advice = nil, "", plan.Plan{}, false, nil
 }
 
-// DrainSince returns when the drain began that goes on now.
+// DrainSince returns when the present drain began.
 func (s *Session) DrainSince(now time.Time) time.Time {
 	if s.Drains.IsZero() {
 		s.Drains = now
@@ -87,7 +87,7 @@ func (s *Session) WaitingSince(what string, now time.Time) time.Time {
 // RebootTurn is the value of Session.Turn for a restart that was asked for.
 const RebootTurn = "reboot"
 
-// Renewal is the state of the certificates of a host that are to be renewed.
+// Renewal is the state of a host's certificate renewals.
 type Renewal struct {
 	// Attempts counts failures in a row; the next attempt is not before Next.
 	Attempts int

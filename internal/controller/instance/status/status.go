@@ -1,5 +1,6 @@
-// Package status writes the status of an instance: its conditions, what happens next, and the progress of a step. No other package of the
-// controller writes it, and what it writes steers nothing but the typed fields that remember says.
+// Package status writes the status of an instance: its conditions, what happens next, and the progress of a step. No
+// other package of the controller writes it, and nothing it writes steers the controller, except the typed fields that
+// remember names.
 package status
 
 import (
@@ -47,7 +48,7 @@ func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
 	return w.Patch(ctx, s)
 }
 
-// Show writes an obstacle that this very reconcile is about to clear away.
+// Show writes an obstacle that this reconcile is about to remove.
 func (w Writer) Show(ctx context.Context, s *scope.Scope, o *obstacle.Obstacle) error {
 	w.summarize(ctx, s, o)
 	return w.Patch(ctx, s)
@@ -89,7 +90,7 @@ func (w Writer) remember(s *scope.Scope, o *obstacle.Obstacle) {
 	}
 }
 
-// Patch writes what differs from the last written status, and nothing when nothing does.
+// Patch writes the differences from the last written status, if there are any.
 func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
 	if reflect.DeepEqual(s.Stored.Status, s.Instance.Status) {
 		return nil

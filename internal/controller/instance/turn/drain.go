@@ -13,9 +13,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet pods stay,
-// emptyDir volumes are given up. When the pods do not leave in time, the node takes pods again and gives up its turn: it is tried again
-// later. A node that is on its way out of the cluster stays unschedulable.
+// Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
+// pods stay, emptyDir volumes are given up. If the pods do not leave in time, the node takes pods again and gives up
+// its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable.
 func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	if !node.Spec.Unschedulable {
 		t.Events.Emit(event.NodeDrains(s.Instance, node, cause))
@@ -82,8 +82,8 @@ func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.No
 	}
 }
 
-// Cordon makes the node unschedulable and notes that, and when, the operator has done so; unless a user had done so before. It returns
-// when the drain began.
+// Cordon makes the node unschedulable, and records that and when the operator did so, unless a user had done so before.
+// It returns when the drain began.
 func (t Turn) Cordon(ctx context.Context, s *scope.Scope, node *corev1.Node) (time.Time, error) {
 	now := t.Clock.Now()
 	if noted, ours := node.Annotations[v1alpha1.AnnotationCordoned]; ours {

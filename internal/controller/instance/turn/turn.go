@@ -1,5 +1,5 @@
-// Package turn has a node in service wait for its turn to be disturbed, drains it then, and gives the turn up when nothing can be done with it.
-// What the change is, it does not decide.
+// Package turn makes a node in service wait for its turn to be disturbed, then drains it, and gives up a turn that
+// cannot be used. It does not decide on changes.
 package turn
 
 import (
@@ -51,8 +51,8 @@ type Turn struct {
 	Version  string // of the operator
 }
 
-// Pass asks what the agent would do to a node that is in service. What pods do not feel is done at once; what they feel waits until its
-// turn comes, and until the node is drained.
+// Pass asks the agent for its plan for a node in service. Steps that pods do not feel are done at once; other steps
+// wait until the node has its turn and is drained.
 func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, arguments []string) *obstacle.Obstacle {
 	node, err := t.Nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -125,7 +125,7 @@ func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	return !nodes.IsReady(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline
 }
 
-// Leave ends the disturbance of the node, if there is one, also if it was begun by an operator that has ended since.
+// Leave ends the disturbance of the node, if there is one, even if a former operator process began it.
 func (t Turn) Leave(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	s.Session.Turn, s.Session.Drains = "", time.Time{}
 	err := t.Gate.Release(ctx, s.Instance.Name)
@@ -152,7 +152,7 @@ func (t Turn) endOfAnother(ctx context.Context, s *scope.Scope) error {
 
 func disturbs(step plan.Step) bool { return step.DisturbsPods || step.Reboots }
 
-// Properties of a phase say what its obstacles mean for the turn of an instance.
+// Properties of a phase define how its obstacles affect the turn of an instance.
 type Properties struct {
 	// AsksHost is true when an obstacle of the phase says that the host did not answer.
 	AsksHost bool
@@ -160,8 +160,8 @@ type Properties struct {
 	LetsOthersGoFirst bool
 }
 
-// GiveUp lets others go on when an instance that has its turn can do nothing with it: it was paused, the key is missing, its host does
-// not answer. While the host is as it was, its node is in service again meanwhile.
+// GiveUp lets others continue when an instance cannot use its turn: it was paused, the key is missing, its host does
+// not answer. If the host is unchanged, its node is in service again meanwhile.
 func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if o.KeepsTurn || o.Outcome == obstacle.NothingToDo || s.Silent {
 		return o
@@ -193,7 +193,7 @@ func (t Turn) GiveUp(ctx context.Context, s *scope.Scope, met Properties, o *obs
 	return o
 }
 
-// StandAside takes a node into service again that was drained, while its host is as it was, and ends its turn.
+// StandAside takes a drained node whose host is unchanged into service again, and ends its turn.
 func (t Turn) StandAside(ctx context.Context, s *scope.Scope, node *corev1.Node) *obstacle.Obstacle {
 	if !s.HostAsItWas() {
 		return nil

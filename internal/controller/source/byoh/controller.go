@@ -57,8 +57,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile makes, changes and retires WindowsInstances. A ConfigMap that is not there lists no hosts: all are removed; unless it goes with
-// the whole namespace, by which an administrator uninstalls the operator and not the nodes.
+// Reconcile makes, changes and retires WindowsInstances. A missing ConfigMap lists no hosts: all are removed, unless
+// the whole namespace is being deleted. Then an administrator uninstalls the operator, not the nodes.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	configMap := &corev1.ConfigMap{}
 	err := r.Client.Get(ctx, request.NamespacedName, configMap)

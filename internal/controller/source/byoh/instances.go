@@ -83,8 +83,8 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	return result
 }
 
-// mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. Who may write the list may not fill the
-// API server by it.
+// mostHosts is how many hosts are taken from the list: as many as a cluster is tested to have nodes. A writer of the
+// list must not fill the API server by it.
 const mostHosts = 2000
 
 // limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are changed and given back

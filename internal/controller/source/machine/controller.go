@@ -1,4 +1,4 @@
-// Package machine turns the Windows Machines of the Machine API into WindowsInstances. It reads Machines and writes none.
+// Package machine turns the Windows Machines of the Machine API into WindowsInstances. It only reads Machines.
 package machine
 
 import (
@@ -46,8 +46,8 @@ func windowsMachines() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelMachineOSID: v1alpha1.MachineOSIDWindows})
 }
 
-// NewCache makes what keeps the Machines of Windows in memory, and all MachineSets: those of Windows need not be labeled so, only their Machines.
-// The API server must know both by then.
+// NewCache makes the cache of the Windows Machines and all MachineSets: only the Machines need the label for Windows,
+// not their sets. The API server must know both kinds by then.
 func NewCache(mgr ctrl.Manager) (cache.Cache, error) {
 	namespaces := map[string]cache.Config{v1alpha1.MachineNamespace: {}}
 	return optional.NewCache(mgr, map[client.Object]cache.ByObject{
@@ -73,7 +73,8 @@ type Reconciler struct {
 	reported map[types.UID]string
 }
 
-// SetupWithManager registers the controller and has it watch what NewCache made. clusterChanged fires when the facts of the cluster have changed.
+// SetupWithManager registers the controller and has it watch the cache of NewCache. clusterChanged fires when the facts
+// of the cluster have changed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache, clusterChanged <-chan event.GenericEvent) error {
 	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -100,8 +101,8 @@ func matters() predicate.Funcs {
 	}
 }
 
-// Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the cluster, it waits for
-// them: what a host is logged in to with depends on the platform.
+// Reconcile makes, changes and retires the WindowsInstances of all Machines in one pass. Without the facts of the
+// cluster it waits for them, because the login of a host depends on the platform.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	facts, err := r.Cluster()
 	if err != nil {

@@ -64,7 +64,7 @@ func byMachineName(a, b *machinev1beta1.Machine) int {
 	return 0
 }
 
-// isFor reports whether an instance is that of this very Machine, and not of another one that had its name.
+// isFor reports whether an instance belongs to this Machine, and not to another one that had its name.
 func isFor(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	reference := instance.Spec.Source.Machine
 	return reference != nil && reference.Name == machine.Name && reference.UID == machine.UID

@@ -87,7 +87,7 @@ func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.
 	return result, nil
 }
 
-// defaultStrategy returns that of MachineSets without the annotation.
+// defaultStrategy returns the strategy of MachineSets without the annotation.
 func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrategy, error) {
 	policy := &v1alpha1.WindowsDisruptionPolicy{}
 	name := types.NamespacedName{Namespace: r.Namespace, Name: v1alpha1.DisruptionPolicyName}
