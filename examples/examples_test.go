@@ -24,7 +24,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// placeholders are those of the examples, with values that a user might write.
+// placeholders are the placeholders of the examples, with values that a user might write.
 var placeholders = []string{
 	"<infrastructure_id>", "lab-x7k2p",
 	"<windows_container_ami>", "ami-0123456789abcdef0",

@@ -38,7 +38,7 @@ func TestWindowsNodesFollowTheMirrors(t *testing.T) {
 	for source, mirrors := range sources {
 		for _, mirror := range mirrors {
 			if _, _, _, ok := nodespec.ExpressMirror(source, string(mirror)); !ok {
-				t.Errorf("containerd cannot be told of the mirror %s for %s", mirror, source)
+				t.Errorf("containerd cannot have the mirror %s for %s", mirror, source)
 			}
 		}
 	}

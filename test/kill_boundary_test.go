@@ -93,7 +93,7 @@ func (w *hostWatch) news() []string {
 	for _, e := range entries {
 		switch e.Kind {
 		case fake.KindWrite, fake.KindFile, winhost.KindCommand:
-			// Other places are those of services, as is the certificate that the hybrid overlay keeps.
+			// Other places belong to services, as does the certificate that the hybrid overlay keeps.
 			if strings.Contains(e.Detail, nodespec.Root) && !strings.Contains(e.Detail, `\ovnkube-client-`) {
 				labels = append(labels, before+"on the wire: "+general(w.numberSpecs(e.Detail)))
 			}

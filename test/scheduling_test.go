@@ -29,7 +29,7 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	run(t, r)
 	list(t, r)
 	if !eventuallySummary(t, r, r.Host("instance-1").Options.Address, "ServiceFailed") {
-		t.Fatal("the fault is not told")
+		t.Fatal("the fault is not reported")
 	}
 
 	n := node(t, r, "instance-1")

@@ -66,7 +66,7 @@ func TestGuides(t *testing.T) {
 	})
 	// R-197
 	t.Run("what a template is to a MachineSet", func(t *testing.T) {
-		says(t, "machinesets.md", "full path of a template", "network is that of the Linux workers", "`diskGiB` does not make the partition in the template larger")
+		says(t, "machinesets.md", "full path of a template", "network comes from the Linux workers", "`diskGiB` does not make the partition in the template larger")
 	})
 	// R-073, R-075, R-080
 	t.Run("what listed hosts need", func(t *testing.T) {

@@ -250,7 +250,7 @@ func TestWhichWorkersAreTaken(t *testing.T) {
 	}
 	f.fails(exitFailed, "use a worker MachineSet of that zone", "--zone=us-east-1f")
 	f.fails(exitFailed, "there are: workers-b, workers-c", "--from=workers-a")
-	t.Run("a Windows MachineSet is none of them", func(t *testing.T) {
+	t.Run("a Windows MachineSet is not among them", func(t *testing.T) {
 		f.succeeds("apply", "--name=a-windows", "--replicas=0")
 		f.fails(exitFailed, "is no MachineSet of Linux workers", "--from=a-windows")
 		f.succeeds("delete", "--name=a-windows")

@@ -146,7 +146,7 @@ func TestAMistakeInAScriptIsFound(t *testing.T) {
 			t.Error(found)
 		}
 	})
-	t.Run("the line is that of the file", func(t *testing.T) {
+	t.Run("the line is the line of the file", func(t *testing.T) {
 		found := faults(t, strings.Replace(script, "Write-Log 'the operator can log in'", "Write-Lgo 'x'", 1))
 		want := fmt.Sprintf("%d: ", 1+strings.Count(script[:strings.Index(script, "Write-Log 'the operator can log in'")], "\n"))
 		if len(found) != 1 || !strings.HasPrefix(found[0], want) {

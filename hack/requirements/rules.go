@@ -29,7 +29,7 @@ func check(rows map[string]row, found map[string][]proof) error {
 			faults = append(faults, r.checkProof(proven), r.checkRemark(rows))
 		}
 		if id[0] == 'L' && !slices.Contains(states, r.cells[2]) {
-			faults = append(faults, fmt.Errorf("%s: the state %q is none of %s", id, r.cells[2], strings.Join(states, ", ")))
+			faults = append(faults, fmt.Errorf("%s: the state %q is not one of %s", id, r.cells[2], strings.Join(states, ", ")))
 		}
 	}
 	return errors.Join(faults...)

@@ -56,14 +56,14 @@ func TestNothingIsCalledWhatItsEnvironmentCannotShow(t *testing.T) {
 		where  hosttest.Environment
 		want   string
 	}{
-		"in memory nothing is proven":                  {report(hosttest.Fake, of(hosttest.Proven)), hosttest.Fake, "cannot be committed"},
-		"under Wine nothing is simulated":              {report(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine, "cannot be committed"},
-		"a failure under Wine is to be mended":         {report(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine, "cannot be committed"},
-		"a real Windows has no stand-in":               {report(hosttest.Windows, of(hosttest.StandIn)), hosttest.Windows, "cannot be committed"},
-		"a failure on Windows is listed":               {report(hosttest.Windows, of(hosttest.Failed)), hosttest.Windows, ""},
-		"the results of Wine are none of Windows":      {report(hosttest.Wine, of(hosttest.Proven)), hosttest.Windows, `are of "wine"`},
-		"a behavior has one result":                    {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)), hosttest.Wine, "twice"},
-		"a behavior that the suite dropped is noticed": {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write", Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "any more"},
+		"in memory nothing is proven":                    {report(hosttest.Fake, of(hosttest.Proven)), hosttest.Fake, "cannot be committed"},
+		"under Wine nothing is simulated":                {report(hosttest.Wine, of(hosttest.Simulated)), hosttest.Wine, "cannot be committed"},
+		"a failure under Wine is to be mended":           {report(hosttest.Wine, of(hosttest.Failed)), hosttest.Wine, "cannot be committed"},
+		"a real Windows has no stand-in":                 {report(hosttest.Windows, of(hosttest.StandIn)), hosttest.Windows, "cannot be committed"},
+		"a failure on Windows is listed":                 {report(hosttest.Windows, of(hosttest.Failed)), hosttest.Windows, ""},
+		"the results of Wine are not results of Windows": {report(hosttest.Wine, of(hosttest.Proven)), hosttest.Windows, `are of "wine"`},
+		"a behavior has one result":                      {report(hosttest.Wine, of(hosttest.Proven), of(hosttest.Proven)), hosttest.Wine, "twice"},
+		"a behavior that the suite dropped is noticed":   {report(hosttest.Wine, hosttest.Result{Operation: "Files.Write", Behavior: "x", Result: hosttest.Proven}), hosttest.Wine, "any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkReport(test.report, test.where, examples())

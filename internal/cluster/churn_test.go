@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// digestOf returns that of a node's NodeSpec in a cluster.
+// digestOf returns the digest of a node's NodeSpec in a cluster.
 func digestOf(t *testing.T, f *fixture) string {
 	t.Helper()
 	in := nodeInputs()

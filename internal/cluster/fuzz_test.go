@@ -51,7 +51,7 @@ func (s stored) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-// nodeInputs returns those of a node, but for the settings of the cluster.
+// nodeInputs returns the inputs of a node, but for the settings of the cluster.
 func nodeInputs() nodespec.Inputs {
 	file := func(name string) nodespec.PayloadFile {
 		sum := sha256.Sum256([]byte(name))

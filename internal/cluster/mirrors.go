@@ -17,7 +17,7 @@ type mirrorRule struct {
 	about  subject
 	field  string // "spec.imageDigestMirrors[2]"
 	source scope
-	// mirrors are in the order of the entry. Those that nodes cannot be told of are not among them.
+	// mirrors are in the order of the entry. Mirrors that nodes cannot use are left out.
 	mirrors []ruleMirror
 	tags    bool
 	// never is true when the source itself may not be asked.
@@ -61,7 +61,7 @@ func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]
 	return rules, nil
 }
 
-// appendRule adds an entry, if there is something that nodes can be told of it.
+// appendRule adds an entry, if nodes can use any part of it.
 func (n *notices) appendRule(rules []mirrorRule, rule mirrorRule, source string, mirrors []configv1.ImageMirror) []mirrorRule {
 	isSource := func(mirror configv1.ImageMirror) bool { return string(mirror) == source }
 	if len(slices.DeleteFunc(slices.Clone(mirrors), isSource)) == 0 {

@@ -62,7 +62,7 @@ func TestNodesAskTheMirrorsOfTheCluster(t *testing.T) {
 		"with hosts in capitals": {
 			[]client.Object{digestMirrors("a", digests("Quay.IO", "M.example.com"))}, []string{"quay.io <- m.example.com/"}, nil,
 		},
-		"but none of an entry without another mirror than itself": {
+		"but no entry without another mirror than itself": {
 			[]client.Object{digestMirrors("a", never(digests("quay.io", "quay.io")), never(digests("gcr.io")))}, nil, nil,
 		},
 		"but no address with a password, which is not repeated": {

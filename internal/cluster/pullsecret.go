@@ -154,8 +154,8 @@ func aliasOf(host string) string {
 	return ""
 }
 
-// partsLeftOut tells of credentials for a part of a registry that has mirrors. Only the kubelet could be told of them, and what it has for
-// the registry containerd would give to the mirrors too.
+// partsLeftOut reports credentials for a part of a registry that has mirrors. Only the kubelet could use them, and containerd would pass its
+// credentials for the registry to the mirrors too.
 func (n *notices) partsLeftOut(settings registrySettings, host string) {
 	for _, credential := range settings.credentials {
 		place, ok := parseScope(credential.Registry)

@@ -26,7 +26,7 @@ func TestNodesHaveTheCredentialsOfThePullSecret(t *testing.T) {
 		"by the plain name where there are two":  {`{"https://quay.io":{"auth":"` + basic("a:b") + `"},"quay.io":{"auth":"` + basic("u:p") + `"},"http://quay.io/v2/":{"auth":"` + basic("c:d") + `"}}`, "quay.io=u:p"},
 		"sorted":                                 {`{"b.io":{"auth":"` + basic("u:p") + `"},"a.io":{"auth":"` + basic("u:p") + `"}}`, "a.io=u:p b.io=u:p"},
 		"but not those for reporting to Red Hat": {`{"cloud.openshift.com":{"auth":"` + basic("u:p") + `"}}`, ""},
-		"but none of an entry that has none":     {`{"quay.io":{"auth":""},"gcr.io":{}}`, ""},
+		"but no entry without credentials":       {`{"quay.io":{"auth":""},"gcr.io":{}}`, ""},
 		"with a password beside a token":         {`{"quay.io":{"auth":"` + basic("u:p") + `","identitytoken":"t"}}`, "quay.io=u:p"},
 	} {
 		t.Run(name, func(t *testing.T) {

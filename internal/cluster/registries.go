@@ -71,7 +71,7 @@ const (
 	allowedField  = "spec.registrySources.allowedRegistries"
 )
 
-// scopes reads a list, and tells which of its entries Windows nodes follow in part only: containerd can be told of whole hosts.
+// scopes reads a list, and reports the entries that Windows nodes follow only in part: containerd knows whole hosts.
 func (n *notices) scopes(about subject, field string, entries []string) []scope {
 	partly := map[string][2]string{ // for a part of a host, and for a wildcard
 		insecureField: {"nodes verify their certificates when they pull from this part, unless it is a mirror",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// testInputs returns those of a bring-your-own host on a cluster without a platform.
+// testInputs returns the inputs of a bring-your-own host on a cluster without a platform.
 func testInputs() Inputs {
 	return Inputs{
 		Cluster: Cluster{
@@ -26,7 +26,7 @@ func testInputs() Inputs {
 	}
 }
 
-// azureInputs returns those of a Machine on Azure whose network is assigned, with everything that can be set.
+// azureInputs returns the inputs of a Machine on Azure whose network is assigned, with everything that can be set.
 func azureInputs() Inputs {
 	in := testInputs()
 	port := int32(9898)
@@ -52,14 +52,14 @@ const testSettings = `{"containerLogMaxSize":"20Mi","evictionHard":{"imagefs.ava
 "featureGates":{"AdminNetworkPolicy":true,"RotateKubeletServerCertificate":true,"WinDSR":false},"kubeAPIQPS":100,"maxPods":120,
 "tlsCipherSuites":["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],"tlsMinVersion":"VersionTLS12"}`
 
-// awsInputs returns those of a Machine on AWS.
+// awsInputs returns the inputs of a Machine on AWS.
 func awsInputs() Inputs {
 	in := platformInputs("AWS")
 	in.Instance.NodeName, in.PodSubnet = "ip-10-0-128-7.ec2.internal", "10.132.0.0/23"
 	return in
 }
 
-// platformInputs returns those of a Machine on a platform, with the payload that the platform has.
+// platformInputs returns the inputs of a Machine on a platform, with the payload that the platform has.
 func platformInputs(platform string) Inputs {
 	in := testInputs()
 	in.Cluster.Platform = platform

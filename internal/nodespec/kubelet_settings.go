@@ -67,7 +67,7 @@ const (
 	aPath         = "a path of Linux"
 	unset         = "nobody sets it for nodes of OpenShift; the kubelet's default holds"
 	hasAPlace     = "WorkerKubelet has a field for it"
-	sizedForLinux = "sizes are those of a Linux node; Windows itself needs more"
+	sizedForLinux = "the sizes are for a Linux node; Windows itself needs more"
 	cgroups       = "Windows has no cgroups"
 	linuxOnly     = "the kernel of Linux only"
 	affinity      = "policies for Windows have other names and are alpha"

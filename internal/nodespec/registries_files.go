@@ -142,7 +142,7 @@ func credentialHost(name string) string {
 }
 
 // hostsTOML writes containerd's configuration of a host. Its loader is core/remotes/docker/config of containerd: it asks the hosts in the
-// order of the file and then the server. A file that it cannot read it takes for none, which would open what is blocked; so nothing
+// order of the file and then the server. It ignores a file that it cannot read, which would open what is blocked; so nothing
 // stands in it twice, and whatever comes from the cluster is checked or quoted.
 type hostsTOML struct {
 	registry    Registry

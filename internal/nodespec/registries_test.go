@@ -192,7 +192,7 @@ func TestOnlyAllowedRegistries(t *testing.T) {
 	})
 }
 
-// settledRegistries returns those of a cluster with every setting that there is.
+// settledRegistries returns the registries of a cluster with every setting that there is.
 func settledRegistries() Inputs {
 	in := testInputs()
 	in.Cluster.Registries = Registries{

@@ -70,7 +70,7 @@ func TestExporter(t *testing.T) {
 		in.Cluster.MetricsServing.Key = "-----BEGIN PRIVATE KEY-----\nbmV3\n-----END PRIVATE KEY-----\n"
 		after := mustMake(t, in)
 		if before.Digest() == after.Digest() || fmt.Sprint(before.Services) != fmt.Sprint(after.Services) {
-			t.Error("it is not told, or a service is another")
+			t.Error("it is not reported, or a service is another")
 		}
 		for _, service := range after.Services {
 			if slices.ContainsFunc(service.RestartOn, func(path string) bool { return Within(path, tlsDirectory) }) {

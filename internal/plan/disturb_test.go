@@ -11,7 +11,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// clusterInputs returns those of a node of a cluster with all settings.
+// clusterInputs returns the inputs of a node of a cluster with all settings.
 func clusterInputs() nodespec.Inputs {
 	in := nodespec.Inputs{
 		Cluster: nodespec.Cluster{

@@ -18,7 +18,7 @@ const (
 	ReasonNotSSH               Reason = "NotSSH"               // something else than an SSH server answers
 	ReasonNoCommonAlgorithm    Reason = "NoCommonAlgorithm"    // the SSH server knows only algorithms that are not allowed
 	ReasonHostKeyChanged       Reason = "HostKeyChanged"       // the host key is not the pinned one
-	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // at the first contact the host key is none of those that were announced
+	ReasonHostKeyUnexpected    Reason = "HostKeyUnexpected"    // at the first contact the host key is not among the announced ones
 	ReasonAddressForbidden     Reason = "AddressForbidden"     // the address is in a network in which no host can be
 	ReasonAuthenticationFailed Reason = "AuthenticationFailed" // the host does not accept the operator's key for the user
 	ReasonConnectionLost       Reason = "ConnectionLost"       // an established connection ended

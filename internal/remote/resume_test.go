@@ -136,7 +136,7 @@ func TestACutArchiveGoesWhenAnotherIsSent(t *testing.T) {
 	}
 }
 
-// Who ends an operator may give a reason.
+// An operator may be ended with a reason.
 func TestAnArchiveThatIsLetGoOfWithAReasonStays(t *testing.T) {
 	noLeaks(t)
 	key := newKey(t)

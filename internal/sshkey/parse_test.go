@@ -125,7 +125,7 @@ func TestKeysThatAreAccepted(t *testing.T) {
 			if key.AuthorizedKey() != want {
 				t.Errorf("authorized key %q, want %q", key.AuthorizedKey(), want)
 			}
-			// The hash is that of the line without its newline.
+			// The hash is taken of the line without its newline.
 			if sum := sha256.Sum256([]byte(want)); key.Hash() != hex.EncodeToString(sum[:]) {
 				t.Errorf("hash %s is not that of the authorized-keys line", key.Hash())
 			}

@@ -134,7 +134,7 @@ func TestScripts(t *testing.T) {
 			t.Error("it is not there")
 		}
 	})
-	t.Run("the user is that of the platform", func(t *testing.T) {
+	t.Run("the user belongs to the platform", func(t *testing.T) {
 		if User("Azure") != "capi" || User("AWS") != "Administrator" || User("None") != "Administrator" || User("") != "Administrator" {
 			t.Error("it is another")
 		}

@@ -1,4 +1,4 @@
-// Package audit reads what the lab's API server writes down of each request: who did what, and whether he might. It compares that with the
+// Package audit reads what the lab's API server writes down of each request: who did what, and whether it was allowed. It compares that with the
 // rules of RBAC.
 package audit
 
@@ -16,7 +16,7 @@ const IDHeader = "Audit-Id"
 
 // Event is a request that was answered.
 type Event struct {
-	// ID is that of the request, which its answer has in IDHeader.
+	// ID is the request's ID, which its answer has in IDHeader.
 	ID   string `json:"auditID"`
 	Verb string `json:"verb"`
 	User struct {

@@ -89,7 +89,7 @@ func joinTable(r Result) string {
 		})
 	}
 	return "\n## From the ConfigMap to Ready\n\nThe operator runs before the ConfigMap is made. It packs the payload in this time. " +
-		"Counts and bytes are those of the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
+		"Counts and bytes are for the\nworst host, kind by kind; steps and the operator's writes to the API server are per host.\n\n" + table(rows)
 }
 
 func arrivalTable(r Result) string {

@@ -90,7 +90,7 @@ type Join struct {
 	Hosts     int           `json:"hosts"`
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
 	Seconds   float64       `json:"seconds"`
-	// Worst is the largest cost of any one host, kind by kind; All is that of all together.
+	// Worst is the largest cost of any one host, kind by kind; All is the cost of all together.
 	Worst Cost `json:"worstHost"`
 	All   Cost `json:"allHosts"`
 	// Steps are those that agents have done on all hosts.

@@ -141,7 +141,7 @@ func (c *Cluster) boot(ctx context.Context, o Options) error {
 	return p.waitForFile(ctx, ready)
 }
 
-// follow makes p the process, whose end is that of the control plane unless it is restarted.
+// follow makes p the process. Its end is the end of the control plane unless it is restarted.
 func (c *Cluster) follow(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

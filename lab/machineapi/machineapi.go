@@ -123,7 +123,7 @@ func newManager(restConfig *rest.Config, o Options) (manager.Manager, error) {
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}},
-		// The cluster's Secrets are none of the cache's business.
+		// The cluster's Secrets do not belong into the cache.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 	})
 }

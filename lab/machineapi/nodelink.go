@@ -78,7 +78,7 @@ func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object
 	})
 }
 
-// requests returns those of the Machines that matter.
+// requests returns the requests of the Machines that matter.
 func (r *machineReconciler) requests(ctx context.Context, matter func(*machinev1.Machine) bool) []reconcile.Request {
 	machines, err := r.machines(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 type Environment struct {
 	// Dir is an empty directory that is removed at the end, also when the program does not end well.
 	Dir string
-	// Files are those of Config.Files.
+	// Files are the files of Config.Files.
 	Files []*os.File
 }
 
@@ -76,7 +76,7 @@ func (i inherited) watchOutside(cancel context.CancelCauseFunc) {
 }
 
 func (i inherited) setUp() error {
-	if err := os.Unsetenv(variable); err != nil { // Children are not told that they are the inside.
+	if err := os.Unsetenv(variable); err != nil { // Children do not learn that they are the inside.
 		return err
 	}
 	syscall.CloseOnExec(lifelineFD)

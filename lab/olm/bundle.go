@@ -69,7 +69,7 @@ func (b *Bundle) read(path string) error {
 	return nil
 }
 
-// Definition returns that of the kind ClusterServiceVersion.
+// Definition returns the definition of the kind ClusterServiceVersion.
 func Definition() (*unstructured.Unstructured, error) {
 	return plain(crds.ClusterServiceVersion(), "apiextensions.k8s.io/v1", "CustomResourceDefinition")
 }

@@ -29,7 +29,7 @@ type Validity struct{ NotBefore, NotAfter time.Time }
 
 // Signed is a certificate that was issued.
 type Signed struct {
-	// User is whom it names, and SignerName what was asked for it.
+	// User is the user that it names, and SignerName the signer that was asked.
 	User, SignerName string
 	// Requester has made the request.
 	Requester string

@@ -96,7 +96,7 @@ func TestSigner(t *testing.T) {
 			}
 		}
 	})
-	t.Run("it remembers what it has signed for whom", func(t *testing.T) {
+	t.Run("it remembers what it has signed for each user", func(t *testing.T) {
 		f.await("both", func(context.Context) (bool, error) { return len(s.Signed()) == 2, nil })
 		for _, signed := range s.Signed() {
 			if signed.User != kubelet.CommonName || signed.Requester != "system:node:a" || signed.Leaf == nil {

@@ -74,7 +74,7 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	return a, nil
 }
 
-// entries returns those of a kind in the machine's journal whose detail begins so.
+// entries returns the entries of a kind in the machine's journal whose detail begins so.
 func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
 	return h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.HasPrefix(e.Detail, detail) })
 }

@@ -62,7 +62,7 @@ func (m *mouth) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		m.line = rest
-		// Who controls the host does not care whether anybody listens.
+		// An attacker on the host does not care whether anyone listens.
 		_, _ = m.process.Stdout.Write(change(bytes.Clone(line)))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/payload"
 )
 
-// olderBootstrapperServices returns those of version 6. Windows starts each of them at a boot.
+// olderBootstrapperServices returns the services of version 6. Windows starts each of them at a boot.
 func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
 		return host.ServiceConfig{Name: name, CommandLine: line, StartType: host.StartAutomatic, Dependencies: dependencies}
@@ -29,7 +29,7 @@ func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderBootstrapperLayout returns that of version 6: the bootstrapper and its files, and containerd in the place of
+// olderBootstrapperLayout returns the layout of version 6: the bootstrapper and its files, and containerd in the place of
 // Docker.
 func olderBootstrapperLayout(in olderInputs) olderLayout {
 	files := map[string]string{

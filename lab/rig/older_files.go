@@ -15,7 +15,7 @@ type olderLayout struct {
 	services []host.ServiceConfig // in the order of their dependencies, the agent's last
 	files    map[string]string
 	folders  []string
-	// variables are those of the machine.
+	// variables are the machine's variables.
 	variables map[string]string
 	// started is the service that is started, and with it what it depends on.
 	started []string
@@ -45,7 +45,7 @@ const (
 	olderTokenUser       = `{token: an-older-token}`
 )
 
-// olderDockerLayout returns that of WMCB: it made the kubelet's service and the operator the others, all with programs
+// olderDockerLayout returns the layout of WMCB: it made the kubelet's service and the operator the others, all with programs
 // directly in C:\k.
 func olderDockerLayout(in olderInputs) olderLayout {
 	services := []host.ServiceConfig{
@@ -97,7 +97,7 @@ func (k OlderKind) layout(in olderInputs) (olderLayout, error) {
 	return olderContainerdLayout(in)
 }
 
-// olderContainerdServices returns those of WICD, all but its own.
+// olderContainerdServices returns the services of WICD, all but its own.
 func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	const runner = `C:\k\kube-log-runner.exe -log-file=C:\var\log\`
 	service := func(name, line string, dependencies ...string) host.ServiceConfig {
@@ -117,7 +117,7 @@ func olderContainerdServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderContainerdLayout returns that of WICD.
+// olderContainerdLayout returns the layout of WICD.
 func olderContainerdLayout(in olderInputs) (olderLayout, error) {
 	services := olderContainerdServices(in)
 	agent, err := olderAgent(services)

@@ -68,7 +68,7 @@ type Options struct {
 	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
 	VM VMOptions
-	// Clock is that of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
+	// Clock is the clock of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
 	// whose heartbeats stand still is taken for dead.
 	Clock clock.WithTicker
 	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this process nor the

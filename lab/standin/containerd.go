@@ -69,7 +69,7 @@ func (t *table) containerd(ctx context.Context, p *node.Process, e payload.Execu
 	return code
 }
 
-// noteProxy says through which proxy images are pulled: Go's HTTP client takes it from the environment once, so it is that of the start.
+// noteProxy logs the proxy for pulls of images: Go's HTTP client takes it from the environment once, at the start.
 func noteProxy(p *node.Process) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		value := p.Environ[name]

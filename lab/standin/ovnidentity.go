@@ -82,7 +82,7 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 	return own, id.manager.Stop, err
 }
 
-// config returns that of a client with the current certificate, whenever it makes a connection.
+// config returns the config of a client with the current certificate, whenever it makes a connection.
 func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	own := rest.AnonymousClientConfig(bootstrap)
 	tlsConfig, err := rest.TLSConfigFor(own)

@@ -14,7 +14,7 @@ const (
 	longestPause  = 10 * time.Millisecond
 )
 
-// Run lets the time pass until ctx is done: while busy reports that nobody works, the clock goes from timer to timer. See Programs for whom
+// Run lets the time pass until ctx is done: while busy reports that nobody works, the clock goes from timer to timer. See Programs for what
 // busy may ask.
 func (c *Clock) Run(ctx context.Context, busy func() bool) {
 	for quiet := 0; ; {

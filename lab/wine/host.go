@@ -219,7 +219,7 @@ func (h *Host) Name() string { return h.options.Name }
 // Address is host:port of its SSH server.
 func (h *Host) Address() string { return net.JoinHostPort(h.options.Address.String(), "22") }
 
-// HostKey returns that of its SSH server.
+// HostKey returns the host key of its SSH server.
 func (h *Host) HostKey() ssh.PublicKey { return h.hostKey }
 
 // Journal is what happened so far: boots, logins, commands and file sessions.

@@ -6,7 +6,7 @@ type Identity struct {
 	ProductName, EditionID string
 	// ReleaseID and DisplayVersion are the version by name: "2009", "21H2". Windows Server 2019 has no DisplayVersion.
 	ReleaseID, DisplayVersion string
-	// Build is that of the release (20348), Revision that of the last update (681).
+	// Build is the release's number (20348), Revision the last update's (681).
 	Build, Revision int
 }
 

@@ -127,7 +127,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// dialAs logs in; the error is that of the dial or of the login.
+// dialAs logs in; the error comes from the dial or from the login.
 func (l *lab) dialAs(user string, key ssh.Signer) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()

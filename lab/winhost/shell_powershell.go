@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// powershellRules are those of Windows PowerShell 5.1 with -Command.
+// powershellRules are the rules of Windows PowerShell 5.1 with -Command.
 type powershellRules struct{}
 
 const powershellHome = `C:\Windows\System32\WindowsPowerShell\v1.0`

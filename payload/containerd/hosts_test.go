@@ -94,7 +94,7 @@ func (n *network) resolve(t *testing.T, image string) ([]string, error) {
 	options := config.HostOptions{HostDir: config.HostDirFromRoot(n.root), Credentials: n.credentials, UpdateClient: func(client *http.Client) error {
 		transport := client.Transport.(*http.Transport)
 		transport.DialContext, transport.Proxy = n.dial, nil
-		// Who is asked with what is another matter than whose certificate is taken.
+		// The test is about requests and credentials, not about certificates.
 		transport.TLSClientConfig.InsecureSkipVerify = transport.TLSClientConfig.InsecureSkipVerify || n.tokens //nolint:gosec // a test's own server
 		if transport.TLSClientConfig.RootCAs != nil {
 			// The certificate of the test server has names of its own.

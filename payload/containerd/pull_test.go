@@ -26,7 +26,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// publicRegistry has one image, under every name, and gives it to anybody. Who sends credentials is noted.
+// publicRegistry has one image, under every name, and gives it to anyone. It records who sends credentials.
 type publicRegistry struct {
 	*httptest.Server
 	manifest ocispec.Descriptor

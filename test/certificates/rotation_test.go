@@ -33,7 +33,7 @@ const kubeletPKI = `C:\var\lib\kubelet\pki`
 // holding is a certificate that a host has, and renews or is given another of.
 type holding struct{ name, user, signer, link string }
 
-// holdings returns those of a host.
+// holdings returns the holdings of a host.
 func holdings(h *rig.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
@@ -55,7 +55,7 @@ func holdings(h *rig.Host) []holding {
 // managerPrefix begins the name of cloud-node-manager on a node, which has a certificate of the operator's.
 const managerPrefix = "system:cloud-node-manager:"
 
-// managersLife is that of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not before it is killed, also on a busy
+// managersLife is the life of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not before it is killed, also on a busy
 // machine, for the next operator would take over the renewal that it had begun, and renew again.
 const managersLife = 5 * time.Minute
 
@@ -221,7 +221,7 @@ func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	})
 }
 
-// checkRenewedOnce checks that each certificate was renewed once, by whom it should be, and that the status has cloud-node-manager's.
+// checkRenewedOnce checks that each certificate was renewed once, by the right party, and that the status has cloud-node-manager's.
 func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	l.Helper()
 	for _, held := range holdings(h) {

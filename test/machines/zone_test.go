@@ -118,7 +118,7 @@ type identity struct {
 	host                    *rig.Host
 }
 
-// identities returns those of all Windows Machines, by name.
+// identities returns the identities of all Windows Machines, by name.
 func (l lab) identities() map[string]identity {
 	l.Helper()
 	machines, err := l.Machines(l.Context(), "")

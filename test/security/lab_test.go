@@ -117,7 +117,7 @@ func (l lab) says(name string, reasons ...string) metav1.Condition {
 	return found
 }
 
-// instance returns that of a host as it is now.
+// instance returns the instance of a host as it is now.
 func (l lab) instance(name string) *v1alpha1.WindowsInstance {
 	l.Helper()
 	instance, err := l.Instance(l.Context(), name)

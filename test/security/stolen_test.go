@@ -61,7 +61,7 @@ func (t thief) is(user string) {
 	review, err := t.clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	t.must(err)
 	if review.Status.UserInfo.Username != user {
-		t.Fatalf("the certificate is that of %s, want %s", review.Status.UserInfo.Username, user)
+		t.Fatalf("the certificate belongs to %s, want %s", review.Status.UserInfo.Username, user)
 	}
 }
 

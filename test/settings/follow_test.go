@@ -147,7 +147,7 @@ func (l lab) undisturbed() {
 	})
 }
 
-// digests returns those of the specifications that the hosts were brought to, sorted.
+// digests returns the digests of the specifications that the hosts were brought to, sorted.
 func (l lab) digests() (all []string) {
 	l.Helper()
 	l.eventually("all hosts to be up to date", &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {

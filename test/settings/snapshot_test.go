@@ -27,7 +27,7 @@ func look(h *rig.Host) fake.Snapshot {
 	return s
 }
 
-// looks returns those of all hosts, by name.
+// looks returns the looks of all hosts, by name.
 func (l lab) looks() map[string]fake.Snapshot {
 	all := map[string]fake.Snapshot{}
 	for _, h := range l.Hosts() {

@@ -19,7 +19,7 @@ func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
 		former, ok := release(l.T, before).payload.Manifest().Component(component.Name)
 		same := component.Name == "kubelet" || component.Name == payload.ComponentAgent
 		if !ok || slices.Equal(former.Files, component.Files) != same {
-			l.Errorf("%s: its files in %s are those of %s: %v", component.Name, name, before, !same)
+			l.Errorf("%s: its files in %s are the files of %s: %v", component.Name, name, before, !same)
 		}
 		for _, file := range component.Files {
 			if got := l.digestOnHost(h, component.Name, file.Path); got != file.SHA256 {

@@ -24,7 +24,7 @@ type workload struct {
 
 func (w *workload) labels() map[string]string { return map[string]string{"app": "web"} }
 
-// podSpec returns that of a pod as users write it for Windows nodes.
+// podSpec returns the spec of a pod as users write it for Windows nodes.
 func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{
 		NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows"},

@@ -98,7 +98,7 @@ func process(t *testing.T, h *wine.Host, service string) string {
 	return administer(t, h, "state "+service)
 }
 
-// commandLine returns that of a service, as the service control manager has it.
+// commandLine returns the command line of a service, as the service control manager has it.
 func commandLine(t *testing.T, h *wine.Host, service string) string {
 	return administer(t, h, "get "+service)
 }

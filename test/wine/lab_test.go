@@ -163,7 +163,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// payloadOptions are those of the stand-ins.
+// payloadOptions are the options of the stand-ins.
 var payloadOptions payload.Options
 
 // lab is a cluster with Wine hosts and an installed operator, which does not run yet.

@@ -44,7 +44,7 @@ func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 		if want := rig.MachineDNSName("AWS", address(h)); node.Name != want {
 			t.Errorf("the node is called %s, want %s", node.Name, want)
 		}
-		t.Run("the host lets in whom the user data names, and nobody else", func(t *testing.T) {
+		t.Run("the host admits the user that the user data names, and nobody else", func(t *testing.T) {
 			if got, want := keysOf(t, h), ssh.MarshalAuthorizedKey(l.PublicKey()); !bytes.Equal(got, want) {
 				t.Errorf("the keys of administrators are %q, want %q", got, want)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// initialVersion is that of the operator with which hosts become nodes.
+// initialVersion is the version of the operator with which hosts become nodes.
 const initialVersion = "1.0.0-lab"
 
 // release is a version of the operator with its payload.

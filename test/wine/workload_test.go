@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// workloadLabels are those of the workload's pods.
+// workloadLabels are the labels of the workload's pods.
 var workloadLabels = map[string]string{"app": "web"}
 
 // deploy makes a Deployment on the lab's hosts whose budget lets one pod be away, waits until all of its pods run, and returns its namespace.

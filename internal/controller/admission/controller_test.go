@@ -106,7 +106,7 @@ func (f *fixture) told(note string) {
 	f.Cleanup(func() {
 		for _, e := range list.Items {
 			if f.Failed() {
-				f.Logf("told of %s %s was %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
+				f.Logf("reported of %s %s was %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Reason, e.Note)
 			}
 		}
 	})

@@ -89,7 +89,7 @@ func (f *fixture) client(config *rest.Config) client.Client {
 	return c
 }
 
-// as returns a client of somebody else, whom the API server takes for authenticated.
+// as returns a client of another user, who counts as authenticated.
 func (f *fixture) as(user string, groups ...string) client.Client {
 	f.Helper()
 	return f.client(f.configOf(user, groups...))
@@ -150,7 +150,7 @@ func merge(format string, values ...any) client.Patch {
 	return client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, values...))
 }
 
-// refused checks that an answer is that of an admission policy.
+// refused checks that an answer comes from an admission policy.
 func refused(t *testing.T, err error, policy string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) {

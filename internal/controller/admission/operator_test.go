@@ -99,7 +99,7 @@ func (f *fixture) letOperatorCreateSecrets() {
 	})
 }
 
-// approvals are decisions on requests that differ in who made them, and to whom.
+// approvals are decisions on requests that differ in requester and signer.
 func (f *fixture) approvals() {
 	f.Helper()
 	const (

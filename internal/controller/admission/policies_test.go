@@ -59,6 +59,6 @@ func TestThatAnAPIServerHasNoPoliciesIsToldOnce(t *testing.T) {
 		}
 	}
 	if len(recorder.Events) != 1 || !strings.Contains(<-recorder.Events, "AdmissionPoliciesNotServed") {
-		t.Error("it is not told, or more than once")
+		t.Error("it is not reported, or more than once")
 	}
 }

@@ -45,7 +45,7 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, NoRenewalA
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// addresses are those of the Windows hosts.
+// addresses are the addresses of the Windows hosts.
 var addresses = map[string]string{"win-a": "10.9.0.1", "win-b": "10.9.0.2"}
 
 // stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the kubelets.

@@ -71,7 +71,7 @@ func renewed(t *testing.T, user, node string) *certificatesv1.CertificateSigning
 	return csr
 }
 
-// instance returns that of a Machine whose node is called win-a.
+// instance returns the instance of a Machine whose node is called win-a.
 func instance() *v1alpha1.WindowsInstance {
 	return &v1alpha1.WindowsInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: winNode},

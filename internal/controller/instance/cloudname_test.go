@@ -150,7 +150,7 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 		t.Errorf("it has %+v: %s", ref, instance.Status.Summary)
 	}
 	if bound := x.nodeNamed(cloudName).Annotations[v1alpha1.AnnotationInstance]; bound != machine {
-		t.Errorf("the Node is that of %q", bound)
+		t.Errorf("the Node belongs to %q", bound)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// identitiesOf returns those of the node as the host has them in its spec, the kubelet's first.
+// identitiesOf returns the identities of the node as the host has them in its spec, the kubelet's first.
 func (x *trial) identitiesOf() []nodespec.Identity {
 	x.t.Helper()
 	s := x.scope(x.instance())

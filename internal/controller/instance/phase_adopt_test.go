@@ -110,10 +110,10 @@ func TestTheNodeOfAnOlderOperatorIsNotTakenOver(t *testing.T) {
 		node    func(*corev1.Node)
 		machine func(*machinev1beta1.Machine)
 	}{
-		"for a Machine that has another Node":           {machine: func(m *machinev1beta1.Machine) { m.Status.NodeRef.Name = "another" }},
-		"for a Machine that was made again":             {machine: func(m *machinev1beta1.Machine) { m.UID = "another" }},
-		"for a Machine, when it is that of listed host": {node: func(n *corev1.Node) { n.Labels[v1alpha1.LabelBYOH] = "true" }},
-		"for a Machine, when its Node was another one":  {node: func(n *corev1.Node) { n.UID = "another" }},
+		"for a Machine that has another Node":             {machine: func(m *machinev1beta1.Machine) { m.Status.NodeRef.Name = "another" }},
+		"for a Machine that was made again":               {machine: func(m *machinev1beta1.Machine) { m.UID = "another" }},
+		"for a Machine, when it belongs to a listed host": {node: func(n *corev1.Node) { n.Labels[v1alpha1.LabelBYOH] = "true" }},
+		"for a Machine, when its Node was another one":    {node: func(n *corev1.Node) { n.UID = "another" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := olderNode()

@@ -142,7 +142,7 @@ func selfSigned(t *testing.T, name string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data}))
 }
 
-// environmentOf returns that of a service on the host.
+// environmentOf returns the environment of a service on the host.
 func (h *agentHost) environmentOf(service string) []string {
 	h.t.Helper()
 	found, ok := h.machine.Service(service)

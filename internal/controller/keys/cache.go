@@ -29,7 +29,7 @@ func SecretCache(namespace string) cache.ByObject {
 	return cache.ByObject{Namespaces: namespaces}
 }
 
-// namespaceCaches hold one Namespace each, by its name: a cache can be told of one name only.
+// namespaceCaches hold one Namespace each, by its name: a cache selects one name only.
 type namespaceCaches map[string]cache.Cache
 
 // newNamespaceCaches makes the caches and lets the manager run them.

@@ -110,7 +110,7 @@ func (f *fixture) look() {
 	}
 }
 
-// there returns those of what was left that are still there.
+// there returns the remains that still exist.
 func (f *fixture) there() []string {
 	f.t.Helper()
 	var names []string

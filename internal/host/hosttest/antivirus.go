@@ -60,10 +60,10 @@ func antivirusBehaviors() []Behavior {
 			s.must(err)
 			is(s, "exclusions", len(after), len(before))
 		})},
-		{"Antivirus.AddExclusion", "where Defender is not at work it is not told", notAtWork(func(s *suite) error {
+		{"Antivirus.AddExclusion", "where Defender is not at work it is not called", notAtWork(func(s *suite) error {
 			return s.Antivirus.AddExclusion(s.ctx, excludedProgram)
 		})},
-		{"Antivirus.RemoveExclusion", "where Defender is not at work it is not told", notAtWork(func(s *suite) error {
+		{"Antivirus.RemoveExclusion", "where Defender is not at work it is not called", notAtWork(func(s *suite) error {
 			return s.Antivirus.RemoveExclusion(s.ctx, excludedProgram)
 		})},
 		{"Antivirus.AddExclusion", "an exclusion of nothing is refused", atWork(func(s *suite) {

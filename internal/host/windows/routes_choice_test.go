@@ -26,7 +26,7 @@ func TestDefaultRoute(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
-	t.Run("destinations are those of the adapter, each once", func(t *testing.T) {
+	t.Run("only the adapter's destinations count, each once", func(t *testing.T) {
 		got := destinationsVia(7, routes)
 		if want := []string{"0.0.0.0/0", "10.0.0.0/24", "169.254.169.254/32"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)

@@ -268,7 +268,7 @@ func expectNotApproved(t *testing.T, got Decision, forged, what string) {
 	case (got.Outcome == Deny) != (forged != ""):
 		t.Errorf("%s: %s, forged is %q: %s", what, got.Outcome, forged, got.Message)
 	case got.Outcome != NotOurs && (got.Message == "" || got.Check == "" || got.NodeName == ""):
-		t.Errorf("%s: the decision does not say what of whom: %+v", what, got)
+		t.Errorf("%s: the decision does not name the fault and the node: %+v", what, got)
 	case len(got.Message) > 900:
 		t.Errorf("%s: the message has %d bytes", what, len(got.Message))
 	}

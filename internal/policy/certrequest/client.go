@@ -50,7 +50,7 @@ func JudgeClient(requestPEM []byte, identity Identity) policy.Decision {
 }
 
 func clientDecision(request *nodeRequest, identity Identity) policy.Decision {
-	return policy.Decide(clientRequest{request, identity}, "The request is that of "+identity.CommonName+".", clientChecks)
+	return policy.Decide(clientRequest{request, identity}, "The request belongs to "+identity.CommonName+".", clientChecks)
 }
 
 // judgeRenewal decides on a kubelet's request to renew its client certificate. It is ours when a known node asks for it

@@ -56,7 +56,7 @@ func TestARequestIsOursWhenANodeOfOursHasMadeIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			request := signingRequest(certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, nil)
 			if got := Requester(request, []v1alpha1.WindowsInstance{bound(c.change)}); (got != nil) != c.ours {
-				t.Errorf("the request is that of %v", got)
+				t.Errorf("the request belongs to %v", got)
 			}
 		})
 	}

@@ -235,7 +235,7 @@ func noNames(r *nodeRequest) string {
 func noOtherExtensions(r *nodeRequest) string {
 	for _, extension := range r.Extensions {
 		if !extension.Id.Equal(oidSubjectAlternativeName) {
-			return fmt.Sprintf("The request holds the extension %s, which none of a node needs.", extension.Id)
+			return fmt.Sprintf("The request holds the extension %s, which a node does not need.", extension.Id)
 		}
 	}
 	return ""

@@ -191,7 +191,7 @@ func expectOutcome(t *testing.T, got Decision, outcome Outcome, check string) {
 	case outcome == NotOurs && got != (Decision{Outcome: NotOurs}):
 		t.Errorf("what is not ours gets more than that: %+v", got)
 	case outcome != NotOurs && (got.NodeName != "win-a" || got.Message == ""):
-		t.Errorf("decision does not say what of whom: %+v", got)
+		t.Errorf("the decision does not name the fault and the node: %+v", got)
 	case outcome == Refuse && got.Reason == "":
 		t.Error("the refusal has no reason")
 	}

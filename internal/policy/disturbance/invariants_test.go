@@ -76,7 +76,7 @@ func (w *world) checkGoesOn(t *rapid.T, before *worldDisturbance, request Reques
 	}
 }
 
-// limits returns those of all nodes, and of a pool. A percentage is of no more than all nodes that serve or are
+// limits returns the limits of all nodes, and of a pool. A percentage is of no more than all nodes that serve or are
 // replaced.
 func (w *world) limits(pool string) (limit, poolLimit int) {
 	nodes := func(of func(string) bool) int {

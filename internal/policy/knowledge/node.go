@@ -59,7 +59,7 @@ type Node struct {
 	Registered bool
 	// Since is the time before which no request was made by the node's host.
 	Since time.Time
-	// Given are what the node is reached by as those say whom no Windows host has a say in: the ConfigMap windows-instances, the Machine API,
+	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap windows-instances, the Machine API,
 	// the Nodes of others.
 	Given Names
 	// Told are what Windows hosts say of themselves.

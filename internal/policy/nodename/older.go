@@ -41,7 +41,7 @@ func takesOver(claim Claim) policy.Decision {
 	if claim.Instance.Spec.Source.Machine != nil {
 		checks = olderOfMachine
 	}
-	decision := policy.Decide(claim, "The Node is that of this host.", append([]policy.Check[Claim]{olderNode}, checks...))
+	decision := policy.Decide(claim, "The Node belongs to this host.", append([]policy.Check[Claim]{olderNode}, checks...))
 	if !decision.Allowed && decision.Check != olderNode.Name {
 		decision.Message = fmt.Sprintf("Node %s was configured by version %s of the operator, and is taken over only for its own host: %s",
 			claim.Node.Name, versionOf(claim.Node), decision.Message)
@@ -88,7 +88,7 @@ var (
 			if _, listed := c.Node.Labels[v1alpha1.LabelBYOH]; !listed {
 				return ""
 			}
-			return "it is a host of windows-instances, and this one is that of a Machine."
+			return "it is a host of windows-instances, and this one belongs to a Machine."
 		}},
 		{Name: "OlderNodeMachine", Reason: v1alpha1.ReasonNameConflict, Broken: otherMachine},
 		olderHostKey,

@@ -221,9 +221,9 @@ func TestSupportHost(t *testing.T) {
 		"a supported host":          {server2022, supported("None"), expectation{"", "", []string{"10.0.20348.681", "None"}}},
 		"a version to come":         {windows("Windows Server 2028", "10.0.30000", 1), supported("None"), expectation{"WindowsVersion", build, []string{"Windows Server 2028"}}},
 		"a host that tells nothing": {host.SystemInfo{Architecture: "amd64", Edition: "Server"}, supported("None"), expectation{"WindowsVersion", build, nil}},
-		"Windows 11, whose build is that of Windows Server 2025": {edition("Professional", "10.0.26100"), supported("None"),
+		"Windows 11, which has the build of Windows Server 2025": {edition("Professional", "10.0.26100"), supported("None"),
 			expectation{"Edition", build, []string{"Professional", "10.0.26100.1742"}}},
-		"Windows 10, whose build is that of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), supported("AWS"), expectation{"Edition", build, []string{"AWS"}}},
+		"Windows 10, which has the build of Windows Server 2019": {edition("EnterpriseS", "10.0.17763"), supported("AWS"), expectation{"Edition", build, []string{"AWS"}}},
 		"another architecture": {host.SystemInfo{Edition: "ServerDatacenter", Version: "10.0.26100", Architecture: "arm64"}, supported("None"),
 			expectation{"Architecture", v1alpha1.ReasonArchitectureUnsupported, []string{"arm64"}}},
 		//

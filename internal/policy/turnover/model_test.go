@@ -147,7 +147,7 @@ func (c *cloud) of(set string) (machines []Machine, working int) {
 	return machines, working
 }
 
-// gate lets one Machine go at a time, and none of a set that has less Machines than it is to have, nor the last that works of several.
+// gate lets one Machine go at a time, but no Machine of a set that lacks some, nor the last working one of several.
 func (c *cloud) gate(candidate Machine) bool {
 	for i := range c.fleet.Sets {
 		set := &c.fleet.Sets[i]

@@ -130,7 +130,7 @@ func required(t *testing.T, module, path string) string {
 	return ""
 }
 
-// registries returns those of a cluster with a mirror that only this test has.
+// registries returns the registries of a cluster with a mirror that only this test has.
 func registries(mirror *registry) nodespec.Registries {
 	return nodespec.Registries{OnlyAllowed: true, Hosts: []nodespec.Registry{
 		{Host: "blocked.example.com", Blocked: true},

@@ -54,7 +54,7 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	}
 }
 
-// arguments returns those of a service's own program, but for the one that a plain process cannot have.
+// arguments returns the arguments of a service's own program, but for the one that a plain process cannot have.
 func arguments(t *testing.T, spec nodespec.NodeSpec, name string) []string {
 	t.Helper()
 	i := slices.IndexFunc(spec.Services, func(s nodespec.Service) bool { return s.Name == name })

@@ -153,7 +153,7 @@ func state(service windows.Handle, _ []string) error {
 	return err
 }
 
-// process returns that of a running service, else 0.
+// process returns the process of a running service, else 0.
 func process(service windows.Handle) (uint32, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32

@@ -141,7 +141,7 @@ func AdviceGiven(instance *v1alpha1.WindowsInstance, failed string) Event {
 // HostStays says that the host belongs to another instance too.
 func HostStays(instance, other *v1alpha1.WindowsInstance) Event {
 	return Event{instance, other, corev1.EventTypeNormal, "HostStays", "Remove",
-		"The host is that of WindowsInstance " + other.Name + " too: it stays as it is, and only this entry goes."}
+		"The host also belongs to WindowsInstance " + other.Name + ": it stays as it is, and only this entry goes."}
 }
 
 // KeyAuthorized says that the present SSH key was added on the host with the previous one.

@@ -67,7 +67,7 @@ func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remot
 
 func publicKey(target remote.Target) ssh.PublicKey { return target.Key.Signer().PublicKey() }
 
-// awaitsKey puts into words that a node goes on with the key that it was configured with.
+// awaitsKey explains that a node continues with the key that it was configured with.
 func (l Link) awaitsKey(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle {
 	if !s.KeyDiffers {
 		return o

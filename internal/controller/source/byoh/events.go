@@ -42,7 +42,7 @@ func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
 		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
 }
 
-// moreInvalid stands for faulty entries that are not told one by one.
+// moreInvalid stands for faulty entries without an event of their own.
 func moreInvalid(configMap *corev1.ConfigMap, more int) event {
 	return event{configMap, nil, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		fmt.Sprintf("%d more entries cannot be used: see the WindowsInstances with STATUS %s. Other entries are not affected.", more, v1alpha1.ReasonInvalidEntry)}

@@ -332,7 +332,7 @@ func TestMachines(t *testing.T) {
 		s.pass()
 		old := s.awaitInstance("still the first one's", "win-same", isRemoved)
 		if old.Spec.Source.Machine.UID != first.UID {
-			t.Fatalf("the instance is that of %s", old.Spec.Source.Machine.UID)
+			t.Fatalf("the instance belongs to %s", old.Spec.Source.Machine.UID)
 		}
 		s.delete(old)
 		i := s.awaitInstance("the second one's", "win-same", isNode)
