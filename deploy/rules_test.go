@@ -16,8 +16,9 @@ import (
 	"github.com/windows-machine-config/wmco/deploy"
 )
 
-// clusterWideWrites are the writes that the operator may do anywhere in the cluster, with the reason why no Role in a namespace will do. Which of
-// these requests it may make is narrowed further by the ValidatingAdmissionPolicies that internal/controller/admission makes.
+// clusterWideWrites are the writes that the operator may do anywhere in the cluster, with the reason why no Role in a
+// namespace will do. Which of these requests it may make is narrowed further by the ValidatingAdmissionPolicies that
+// internal/controller/admission makes.
 var clusterWideWrites = map[string]string{
 	"nodes: delete":                         "Nodes are in no namespace",
 	"nodes: patch":                          "Nodes are in no namespace",

@@ -89,8 +89,8 @@ func TestTheAPIServerAcceptsEveryExample(t *testing.T) {
 	})
 }
 
-// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples leave open.
-//
+// The examples are the guides', and the generator makes the same of a worker that says no more than what the examples
+// leave open.
 func TestTheGeneratorMakesTheExamples(t *testing.T) {
 	for _, test := range []struct {
 		name, worker string

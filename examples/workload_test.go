@@ -103,7 +103,8 @@ func podOf(t *testing.T, c client.Client, namespace string) corev1.Pod {
 	return pods.Items[0]
 }
 
-// makePod makes a pod once the namespace has its service account, and returns what the API server says of it after that.
+// makePod makes a pod once the namespace has its service account, and returns what the API server says of it after
+// that.
 func makePod(t *testing.T, c client.Client, namespace, name string, spec corev1.PodSpec) (*corev1.Pod, error) {
 	t.Helper()
 	spec.Containers = []corev1.Container{{Name: "main", Image: "example.com/none"}}

@@ -20,8 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes another way,
-// as a reverse look-up would.
+// questions counts what this process asks name servers: hosts are found through the lab's network, so whoever asks goes
+// another way, as a reverse look-up would.
 var questions atomic.Int64
 
 func init() {

@@ -151,7 +151,8 @@ func expectNoneInCluster(t *testing.T, kept canary.Secrets, r *rig.Rig) {
 	expectNone(t, kept, "the audit log", audit)
 }
 
-// expectNoneOnHost looks at every file that not only administrators may read, at the agent's own files, and at all command lines.
+// expectNoneOnHost looks at every file that not only administrators may read, at the agent's own files, and at all
+// command lines.
 func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files

@@ -40,7 +40,8 @@ func nodeReady(n *corev1.Node) bool {
 	return false
 }
 
-// lost reports a node whose kubelet has been silent for longer than the operator waits for, as the node lifecycle controller does.
+// lost reports a node whose kubelet has been silent for longer than the operator waits for, as the node lifecycle
+// controller does.
 func lost(t *testing.T, r *rig.Rig, name string) {
 	t.Helper()
 	n := node(t, r, name)
@@ -136,8 +137,8 @@ func restored(t *testing.T, r *rig.Rig, name string) {
 	ready(t, r, name)
 }
 
-// follow collects what the statuses of all instances say from now on. The function that it returns ends that and reports whether a
-// condition was false for the reason in these words.
+// follow collects what the statuses of all instances say from now on. The function that it returns ends that and
+// reports whether a condition was false for the reason in these words.
 func follow(t *testing.T, r *rig.Rig) (said func(condition, reason, words string) bool) {
 	t.Helper()
 	watching, err := r.Client.Watch(t.Context(), &v1alpha1.WindowsInstanceList{})

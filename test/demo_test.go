@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/namespace"
 )
 
-// The main job as a user runs it: the demo's own program, the operator as a process of its own, port 22 in a network of its own.
+// The main job as a user runs it: the demo's own program, the operator as a process of its own, port 22 in a network of
+// its own.
 func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	log := filepath.Join(t.TempDir(), "operator.log")

@@ -58,7 +58,8 @@ func TestTheAgentPutsBackWhatWasChangedOnANode(t *testing.T) {
 			return condition != nil && condition.Status == corev1.ConditionTrue, err
 		}))
 	}
-	// One is reported before the next comes: what changes in the middle of a repair may be mended by it, and reported as another step.
+	// One is reported before the next comes: what changes in the middle of a repair may be mended by it, and reported as
+	// another step.
 	for name, drift := range map[string]struct {
 		step  string
 		alter func(t *testing.T) (mended func() bool)

@@ -21,7 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// faultCase is what one fault looks like in the status of its host. Without a reason the host becomes Ready in spite of it.
+// faultCase is what one fault looks like in the status of its host. Without a reason the host becomes Ready in spite of
+// it.
 type faultCase struct {
 	fault      winhost.Fault
 	host       string                          // name of the host; the fault's when empty
@@ -199,7 +200,8 @@ func (c faultCase) named(t *testing.T, r *rig.Rig, began time.Time) {
 	if !strings.Contains(instance.Status.NextAction, c.next) {
 		t.Errorf("what happens next does not speak of %q", c.next)
 	}
-	// Times in a status are in whole seconds, the first retry comes after two, and a busy machine is slow. Without a limit it would take minutes.
+	// Times in a status are in whole seconds, the first retry comes after two, and a busy machine is slow. Without a limit
+	// it would take minutes.
 	const slack = 20 * time.Second
 	told := condition.LastTransitionTime.Time
 	for _, entry := range r.Host(c.name()).Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == c.step }) {

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// A boundary is a place between two steps, named in the words of what was done last ("on the wire: …", "API: …") or is done next
-// ("agent: …"), the same for every host.
+// A boundary is a place between two steps, named in the words of what was done last ("on the wire: …", "API: …") or is
+// done next ("agent: …"), the same for every host.
 
 // changing are the operations that change a machine. A kill between two others is as one before the next of these.
 var changing = map[string]bool{

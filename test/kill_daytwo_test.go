@@ -35,8 +35,9 @@ type dayTwo struct {
 	done func(ctx context.Context, names ...string) error
 }
 
-// The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes over: each node is in
-// service in the end, with nothing that is held for it, and each host was restarted as often as was asked for. R-107
+// The operator dies at every boundary of an upgrade in place, and of a restart that was asked for, and another takes
+// over: each node is in service in the end, with nothing that is held for it, and each host was restarted as often as
+// was asked for. R-107
 func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *testing.T) {
 	controlPlane := besides(t)
 	k := newReaper(t)
@@ -70,7 +71,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	maps.DeleteFunc(upgrade, func(label string, _ bool) bool { return strings.Contains(label, "certificatesigningrequests") })
 	d.kills("upgrade", upgrade, 80, 0, func(names ...string) { d.pause(false, names...) }, d.names, d.spare[:1], d.spare[1:])
 	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
-	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from time to time.
+	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from
+	// time to time.
 	maps.DeleteFunc(restart, func(label string, _ bool) bool { return strings.Contains(label, "agent: apply") })
 	d.kills("restart", restart, 15, 1, d.askForRestart, d.names, d.names, d.names)
 
@@ -152,9 +154,9 @@ func (d *dayTwo) askForRestart(names ...string) {
 	}
 }
 
-// kills has the work begun and done under kills at the boundaries, of which there are to be so many at least: for the first group of hosts,
-// and for the next ones while boundaries are left that nobody was killed at, as everybody was past them when an operator died elsewhere. Each
-// host is to be restarted so often by it.
+// kills has the work begun and done under kills at the boundaries, of which there are to be so many at least: for the
+// first group of hosts, and for the next ones while boundaries are left that nobody was killed at, as everybody was
+// past them when an operator died elsewhere. Each host is to be restarted so often by it.
 func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string), groups ...[]string) {
 	d.Helper()
 	for _, names := range groups {
@@ -164,7 +166,8 @@ func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, beg
 		}
 	}
 	if what == "way back" {
-		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told last.
+		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told
+		// last.
 		maps.DeleteFunc(table, func(label string, used bool) bool { return !used && strings.Contains(label, "agent: rollback") })
 		atLeast -= 6
 	}
@@ -229,7 +232,8 @@ func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	return d.takePods(ctx, names...)
 }
 
-// inService waits until nodes are of the next release and take pods, nothing more is asked of them, and nothing is held or noted for them.
+// inService waits until nodes are of the next release and take pods, nothing more is asked of them, and nothing is held
+// or noted for them.
 func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)

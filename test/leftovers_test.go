@@ -64,7 +64,8 @@ func history(object *unstructured.Unstructured) string {
 	return b.String()
 }
 
-// expectLeft waits until what there is more than before is what a table of docs/uninstall.md lists: the garbage collector takes its time.
+// expectLeft waits until what there is more than before is what a table of docs/uninstall.md lists: the garbage
+// collector takes its time.
 func expectLeft(t *testing.T, r *rig.Rig, before map[string]string, heading string) {
 	t.Helper()
 	rows := tableOf(t, "../docs/uninstall.md", heading)

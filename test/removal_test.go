@@ -147,9 +147,8 @@ func TestARemovalWithAKeyThatTheHostRefusesKeepsTheNode(t *testing.T) {
 	}
 }
 
-// The key was changed while the host was a node, and nobody has put the new one on the host. The operator does, and leaves it there: the list of keys
-// is an administrator's.
-// L-23
+// The key was changed while the host was a node, and nobody has put the new one on the host. The operator does, and
+// leaves it there: the list of keys is an administrator's. L-23
 func TestAHostIsRemovedWithThePreviousKey(t *testing.T) {
 	r := installed(t, rig.Options{Hosts: rig.Hosts(1)})
 	machine := r.Host("instance-1").Machine()

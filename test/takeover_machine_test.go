@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// olderMachines makes a MachineSet whose Machines are nodes of older operators, one of each generation that is given, named as the cloud names
-// them. No operator may run.
+// olderMachines makes a MachineSet whose Machines are nodes of older operators, one of each generation that is given,
+// named as the cloud names them. No operator may run.
 func olderMachines(t *testing.T, r *rig.Rig, set string, kinds ...rig.OlderKind) (machines []string, nodes map[string]*corev1.Node) {
 	t.Helper()
 	must(t, r.CreateMachineSet(t.Context(), set, int32(len(kinds)), rig.MachineSetOptions{}))

@@ -50,14 +50,16 @@ func clean(t *testing.T, r *rig.Rig, version string) {
 	}
 }
 
-// olderTraces are what a host must not have any more: credentials, programs and settings of the older operator that the node does not use.
+// olderTraces are what a host must not have any more: credentials, programs and settings of the older operator that the
+// node does not use.
 var olderTraces = []string{
 	`C:\k\bootstrap-kubeconfig`, `C:\k\wicd-kubeconfig`, `C:\k\wicd-certs`, `C:\k\cloud.conf`, `C:\k\imported-certs.pem`,
 	`C:\k\windows-instance-config-daemon.exe`, `C:\k\wmcb.exe`, `C:\k\cni\config\ovnkube-client-2026-10-31-00-00-00.pem`,
 	`C:\Temp\network-conf.ps1`, `C:\Temp\hns.psm1`, `C:\Temp\windows-defender-exclusion.ps1`, `C:\Temp\wget-ignore-cert.ps1`,
 }
 
-// asNew compares a host that was taken over with a new one: services, programs, variables, and that nothing of the older operator is left.
+// asNew compares a host that was taken over with a new one: services, programs, variables, and that nothing of the
+// older operator is left.
 func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	t.Helper()
 	m, want := r.Host(name).Machine(), r.Host(fresh).Machine()
@@ -94,8 +96,8 @@ func asNew(t *testing.T, r *rig.Rig, name, fresh string) {
 	}
 }
 
-// R-150, R-151, R-157: in place, drained, one at a time, without a step of a user; what the older operator left goes. Of the hosts one is
-// of version 6.
+// R-150, R-151, R-157: in place, drained, one at a time, without a step of a user; what the older operator left goes.
+// Of the hosts one is of version 6.
 func TestListedHostsOfOlderOperatorsAreTakenOverInPlace(t *testing.T) {
 	const fresh = "instance-5"
 	r := installed(t, rig.Options{Hosts: rig.Hosts(5)})
@@ -262,7 +264,8 @@ func runOlderPod(t *testing.T, r *rig.Rig, on string) *corev1.Pod {
 	return pod
 }
 
-// R-153: the older operator was uninstalled, its nodes go on; nothing of it is in the cluster. R-156: in a namespace of its own name.
+// R-153: the older operator was uninstalled, its nodes go on; nothing of it is in the cluster. R-156: in a namespace of
+// its own name.
 func TestNodesOfAnUninstalledOlderOperatorAreTakenOver(t *testing.T) {
 	for name, namespace := range map[string]string{"in the usual namespace": "", "in another namespace": "winc-2026"} {
 		t.Run(name, func(t *testing.T) {

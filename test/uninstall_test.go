@@ -68,7 +68,8 @@ func eventually(t *testing.T, what string, holds func(context.Context) (bool, er
 	}
 }
 
-// An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and uninstalls it for good.
+// An administrator uninstalls the operator while nodes are left, installs it again, takes the nodes away, and
+// uninstalls it for good.
 func TestUninstallingAndInstallingAgain(t *testing.T) {
 	r := ownCluster(t, 2)
 	m := newLifecycleManager(t, r)

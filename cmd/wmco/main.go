@@ -81,7 +81,8 @@ const (
 	legacyAlgorithmsVariable = "SSH_LEGACY_ALGORITHMS"
 )
 
-// pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an operator's images.
+// pauseImageVariable names the image that holds a pod's namespaces. The prefix is what tools look for that mirror an
+// operator's images.
 const pauseImageVariable = "RELATED_IMAGE_WINDOWS_PAUSE"
 
 // pauseImage is empty where none was set: nodes have the usual one then.

@@ -1,4 +1,5 @@
-// Command build builds programs of this repository. While it compiles, it says in one line how far it is and how long the rest will take.
+// Command build builds programs of this repository. While it compiles, it says in one line how far it is and how long
+// the rest will take.
 //
 //	go run ./hack/build [-version 12.0.0] [-kubernetes v1.36.3] [-fips] program...
 //
@@ -36,8 +37,9 @@ func main() {
 	}
 }
 
-// run builds the named programs. Programs for one operating system share most of what is compiled for them, and two builds at once would compile
-// it twice: they are built one after another. Programs for different operating systems share nothing, and are built at the same time.
+// run builds the named programs. Programs for one operating system share most of what is compiled for them, and two
+// builds at once would compile it twice: they are built one after another. Programs for different operating systems
+// share nothing, and are built at the same time.
 func run(ctx context.Context, o options, wanted []string) error {
 	programs, err := choose(wanted)
 	if err != nil {

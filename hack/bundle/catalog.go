@@ -29,8 +29,8 @@ type (
 		Name    string         `json:"name"`
 		Entries []channelEntry `json:"entries"`
 	}
-	// channelEntry is a release in a channel, and from which ones it is reached: the one that it replaces, those that it skips by name,
-	// and those in the range.
+	// channelEntry is a release in a channel, and from which ones it is reached: the one that it replaces, those that it
+	// skips by name, and those in the range.
 	channelEntry struct {
 		Name      string   `json:"name"`
 		Replaces  string   `json:"replaces,omitempty"`
@@ -51,7 +51,8 @@ type (
 	}
 )
 
-// maxOpenShiftVersion is the property by which OLM holds up upgrades of the cluster that the release does not go along with.
+// maxOpenShiftVersion is the property by which OLM holds up upgrades of the cluster that the release does not go along
+// with.
 const maxOpenShiftVersion = "olm.maxOpenShiftVersion"
 
 // properties are what OLM is to know of the release besides what it reads from the bundle.
@@ -72,8 +73,8 @@ func channelEntries(all releases) []channelEntry {
 	return entries
 }
 
-// makeCatalog makes the catalog's part: the package, its channels with all releases, and the bundle of the present one. The bundles of
-// earlier releases are in the catalogs that they were released with.
+// makeCatalog makes the catalog's part: the package, its channels with all releases, and the bundle of the present one.
+// The bundles of earlier releases are in the catalogs that they were released with.
 func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) ([]byte, error) {
 	objects := []any{catalogPackage{
 		Schema: "olm.package", Name: packageName, DefaultChannel: defaultChannel, Description: csv.Annotations["description"],

@@ -26,7 +26,8 @@ func shippedCSV(t *testing.T) *v1alpha1.ClusterServiceVersion {
 	return csv
 }
 
-// What the console shows and OLM goes by, in the words of the guides. The description in the repository is looked at as well as a fresh one.
+// What the console shows and OLM goes by, in the words of the guides. The description in the repository is looked at as
+// well as a fresh one.
 func TestTheDescriptionOfTheRelease(t *testing.T) {
 	for where, csv := range map[string]*v1alpha1.ClusterServiceVersion{"fresh": csvOf(t, read(t)), "in the repository": shippedCSV(t)} {
 		t.Run(where, func(t *testing.T) {

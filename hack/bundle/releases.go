@@ -10,8 +10,8 @@ import (
 const (
 	packageName    = "windows-machine-config-operator"
 	defaultChannel = "stable"
-	// oldest is the oldest release that may go straight to ours. Older ones must be brought to this one first, as they always had to. What
-	// any later one has left on its nodes is taken over.
+	// oldest is the oldest release that may go straight to ours. Older ones must be brought to this one first, as they
+	// always had to. What any later one has left on its nodes is taken over.
 	oldest = "1.0.3"
 )
 

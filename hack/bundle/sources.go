@@ -81,8 +81,9 @@ func (s *sources) readDeploy(directory string) error {
 	return nil
 }
 
-// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the operator's bindings; the namespace is the administrator's. A
-// ClusterServiceVersion gives rights to ServiceAccounts only, so those of the nodes' programs are objects of their own.
+// take keeps what a bundle is made of. OLM itself makes the ServiceAccount and the operator's bindings; the namespace
+// is the administrator's. A ClusterServiceVersion gives rights to ServiceAccounts only, so those of the nodes' programs
+// are objects of their own.
 func (s *sources) take(r *resource.Resource) error {
 	data, err := r.AsYAML()
 	if err != nil {

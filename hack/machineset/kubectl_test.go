@@ -18,7 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/machineset"
 )
 
-// The query for the infrastructure's name is run as the guide has it: a shell reads the line, and kubectl's own code asks the API server. R-020
+// The query for the infrastructure's name is run as the guide has it: a shell reads the line, and kubectl's own code
+// asks the API server. R-020
 func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	f := on(t, configv1.AWSPlatformType)
 	infrastructure := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}

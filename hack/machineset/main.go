@@ -1,4 +1,5 @@
-// Command machineset makes a MachineSet for Windows with the values of the cluster that the kubeconfig names. hack/machineset.sh starts it.
+// Command machineset makes a MachineSet for Windows with the values of the cluster that the kubeconfig names.
+// hack/machineset.sh starts it.
 package main
 
 import (

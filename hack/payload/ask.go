@@ -15,7 +15,8 @@ const askTimeout = 30 * time.Second
 
 // Asker runs Windows programs.
 type Asker interface {
-	// Ask runs a program and gives what it prints to either output. An error means that it did not end by itself with status 0.
+	// Ask runs a program and gives what it prints to either output. An error means that it did not end by itself with
+	// status 0.
 	Ask(ctx context.Context, program string, arguments []string) (string, error)
 }
 
@@ -64,8 +65,8 @@ const (
 	wayBuildInfo = "build information only"
 )
 
-// prove shows that an executable reports its true version. A program that answers with another one is an error (OCPBUGS-7843).
-// Variables are checked in any case: not all of them are in the answer.
+// prove shows that an executable reports its true version. A program that answers with another one is an error
+// (OCPBUGS-7843). Variables are checked in any case: not all of them are in the answer.
 func prove(ctx context.Context, asker Asker, unavailable error, file string, e Executable, v Version) (Proof, error) {
 	count, err := checkVariables(file, e, v)
 	if err != nil {

@@ -36,7 +36,8 @@ type Built struct {
 	SHA256 string
 }
 
-// Component builds and checks the executables of a component, one after the other: linking a large one takes gigabytes of memory.
+// Component builds and checks the executables of a component, one after the other: linking a large one takes gigabytes
+// of memory.
 func (b Builder) Component(ctx context.Context, c Component) ([]Built, error) {
 	folder := filepath.Join(b.Bin, c.Name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -27,7 +27,8 @@ type ExternalFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// readExternals reads the list of external components; no file is an empty list. All files are checked against their digests.
+// readExternals reads the list of external components; no file is an empty list. All files are checked against their
+// digests.
 func readExternals(file string, table Table) (map[string]External, error) {
 	if file == "" {
 		return nil, nil

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// checkBuildInfo compares what an executable says of its origin with the table and with go.sum. It returns the version of Go.
+// checkBuildInfo compares what an executable says of its origin with the table and with go.sum. It returns the version
+// of Go.
 func checkBuildInfo(file string, e Executable, m Module, sums map[string]string) (string, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
@@ -50,12 +51,13 @@ func setting(info *debug.BuildInfo, name string) string {
 	return info.Settings[i].Value
 }
 
-// checkVariables looks in an executable for the values of the variables that carry the version. It returns how many there are: none
-// for a program that keeps no version.
+// checkVariables looks in an executable for the values of the variables that carry the version. It returns how many
+// there are: none for a program that keeps no version.
 //
-// The version is in every Go executable anyhow, in its build information and in the names of its source files: that proves nothing.
-// The linker writes the value of a variable that it was told to set as a string of its own, with a zero byte behind it, once for each
-// variable; for a variable that does not exist, or that the program does not use, it writes nothing and says nothing.
+// The version is in every Go executable anyhow, in its build information and in the names of its source files: that
+// proves nothing. The linker writes the value of a variable that it was told to set as a string of its own, with a zero
+// byte behind it, once for each variable; for a variable that does not exist, or that the program does not use, it
+// writes nothing and says nothing.
 func checkVariables(file string, e Executable, v Version) (int, error) {
 	variables, err := e.linkVariables(v)
 	if err != nil {
@@ -82,8 +84,8 @@ func checkVariables(file string, e Executable, v Version) (int, error) {
 	return count, errors.Join(faults...)
 }
 
-// countLinked counts the strings of which the value is the whole: a tab comes before a version of the build information, @ before one in
-// the name of a file.
+// countLinked counts the strings of which the value is the whole: a tab comes before a version of the build
+// information, @ before one in the name of a file.
 func countLinked(content []byte, value string) int {
 	count, pattern := 0, []byte(value+"\x00")
 	for at := 0; ; {

@@ -1,6 +1,6 @@
-// Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from their Go modules,
-// checks that each executable is what it says and reports its true version, and writes manifest, store and a report. docs/payload.md is
-// for those who run it, by `make payload` and `make payload-reproducible`.
+// Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from
+// their Go modules, checks that each executable is what it says and reports its true version, and writes manifest,
+// store and a report. docs/payload.md is for those who run it, by `make payload` and `make payload-reproducible`.
 package main
 
 import (
@@ -165,7 +165,8 @@ func newBuilder(ctx context.Context, o options, log io.Writer) Builder {
 	return builder
 }
 
-// windowBytes lets all executables of Kubernetes share what they have in common. The host needs about as much memory to unpack.
+// windowBytes lets all executables of Kubernetes share what they have in common. The host needs about as much memory to
+// unpack.
 const windowBytes = 128 << 20
 
 func loadEarlier(o options) ([]*payload.Payload, error) {

@@ -24,8 +24,9 @@ var grammar = func() *parser {
 	return p
 }()
 
-// The user data of each platform, byte for byte what the operator makes (internal/userdata compares them), is PowerShell as far as a grammar can
-// tell; it calls nothing that Windows does not have, and does what its header declares. R-026
+// The user data of each platform, byte for byte what the operator makes (internal/userdata compares them), is
+// PowerShell as far as a grammar can tell; it calls nothing that Windows does not have, and does what its header
+// declares. R-026
 func TestTheUserDataOfEachPlatformIsPowerShell(t *testing.T) {
 	files, err := filepath.Glob(scripts + "/*.ps1")
 	must(t, err)

@@ -17,7 +17,8 @@ const (
 	firewallSwitches = "LooseSourceMapping LocalOnlyMapping OverrideBlockRules AsJob WhatIf Confirm "
 )
 
-// cmdlets are the commands that scripts may use, as Microsoft documents them for Windows PowerShell 5.1 and Windows Server 2019 to 2025.
+// cmdlets are the commands that scripts may use, as Microsoft documents them for Windows PowerShell 5.1 and Windows
+// Server 2019 to 2025.
 var cmdlets = map[string]cmdlet{
 	"Add-Content": {
 		parameters: "Path LiteralPath Value Encoding Filter Include Exclude Credential Stream", switches: "PassThru Force NoNewline WhatIf Confirm", positional: 2,

@@ -80,8 +80,8 @@ func (s *script) isSwitch(command, parameter string) bool {
 	return slices.ContainsFunc(strings.Fields(c.switches+" "+commonSwitches), func(name string) bool { return strings.EqualFold(name, parameter) })
 }
 
-// checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a parameter's name; here it is
-// to be written in full.
+// checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a
+// parameter's name; here it is to be written in full.
 func (s *script) checkCommands() {
 	for _, u := range s.uses() {
 		c, known := s.command(u.name)

@@ -12,7 +12,8 @@ var automatic = strings.Fields("_ args ConfirmPreference Error ErrorActionPrefer
 // environment are the variables of the machine's environment that scripts may read.
 var environment = strings.Fields("COMPUTERNAME ProgramData ProgramFiles SystemDrive SystemRoot TEMP")
 
-// checkVariables finds variables that nothing has set: PowerShell takes them for empty, and says nothing. It does not follow scopes.
+// checkVariables finds variables that nothing has set: PowerShell takes them for empty, and says nothing. It does not
+// follow scopes.
 func (s *script) checkVariables() {
 	set := slices.Clone(automatic)
 	for _, n := range s.root.all("left_assignment_expression", "script_parameter") {
@@ -61,8 +62,8 @@ var types = map[string]string{
 	"Microsoft.PowerShell.Commands.LocalUser":     "Enabled",
 }
 
-// checkTypes compares the names of types, and of what is used of them, with the table. What type an object has is not followed: of an object
-// everything may be used that some type has.
+// checkTypes compares the names of types, and of what is used of them, with the table. What type an object has is not
+// followed: of an object everything may be used that some type has.
 func (s *script) checkTypes() {
 	var members []string
 	for _, of := range types {

@@ -38,8 +38,9 @@ func (c change) String() string {
 	return text
 }
 
-// rewrite returns the document with its two last columns as the citations say, and the rows that this changes. It keeps every other byte.
-// It fails on a row that is broken or against the rules, and on a citation of an identifier that has no row.
+// rewrite returns the document with its two last columns as the citations say, and the rows that this changes. It keeps
+// every other byte. It fails on a row that is broken or against the rules, and on a citation of an identifier that has
+// no row.
 func rewrite(document []byte, found map[string][]proof) (fresh []byte, changes []change, err error) {
 	rows := map[string]row{}
 	var faults []error

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// reasons are how the remark of a row begins that has no test of the product, if it is not a deviation, which has a test of its own.
+// reasons are how the remark of a row begins that has no test of the product, if it is not a deviation, which has a
+// test of its own.
 var reasons = []string{"text only:", "needs a real Windows host:", "a neighbor does it:", "not built yet:", notProven}
 
 // notProven is for a row whose test is still to come. It goes when the test is there.
@@ -62,7 +63,8 @@ func (r row) checkRemark(rows map[string]row) error {
 	return nil
 }
 
-// checkDeviation reports a deviation that no test pins, and a requirement in its second cell whose remark does not tell of it.
+// checkDeviation reports a deviation that no test pins, and a requirement in its second cell whose remark does not tell
+// of it.
 func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	if !pinned {
 		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement", r.id)

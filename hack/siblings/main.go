@@ -1,5 +1,5 @@
-// Command siblings prints, for each package folder that it is given, how many sibling files a production file calls on average, and the files that
-// call most. A package in which a file can be understood with few others has a low number.
+// Command siblings prints, for each package folder that it is given, how many sibling files a production file calls on
+// average, and the files that call most. A package in which a file can be understood with few others has a low number.
 package main
 
 import (
@@ -72,8 +72,8 @@ func parse(folder string) (map[string]*ast.File, error) {
 	return files, nil
 }
 
-// siblings counts, for each file, the other files whose functions and methods it calls. Of methods of one name in several files it knows nothing,
-// and counts none.
+// siblings counts, for each file, the other files whose functions and methods it calls. Of methods of one name in
+// several files it knows nothing, and counts none.
 func siblings(files map[string]*ast.File) map[string]int {
 	home := map[string][]string{}
 	for name, file := range files {

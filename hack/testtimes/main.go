@@ -1,5 +1,5 @@
-// Command testtimes shows where the time of the last test runs went: `make test` and `make test-rest` leave in build/test what `go test` has said,
-// and what was compiled for it.
+// Command testtimes shows where the time of the last test runs went: `make test` and `make test-rest` leave in
+// build/test what `go test` has said, and what was compiled for it.
 package main
 
 import (

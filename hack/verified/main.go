@@ -1,8 +1,9 @@
-// Command verified keeps the table of capabilities in docs/verified.md true: what the host contract suite showed, and where.
+// Command verified keeps the table of capabilities in docs/verified.md true: what the host contract suite showed, and
+// where.
 //
-// The suite writes its results to docs/verified/fake.json (the machine in memory), wine.json (the lab's test hosts) and windows.json
-// (a real Windows Server); the program only renders them, between two markers. A file that is not there means that the suite was
-// not run in that environment. Run it from the root of the repository:
+// The suite writes its results to docs/verified/fake.json (the machine in memory), wine.json (the lab's test hosts) and
+// windows.json (a real Windows Server); the program only renders them, between two markers. A file that is not there
+// means that the suite was not run in that environment. Run it from the root of the repository:
 //
 //	go run ./hack/verified          # rewrite the table
 //	go run ./hack/verified -check   # fail if that would change the document

@@ -1,7 +1,9 @@
-// Command vulncheck looks whether the programs of this repository call anything with a known vulnerability. `make vulncheck` runs it.
+// Command vulncheck looks whether the programs of this repository call anything with a known vulnerability. `make
+// vulncheck` runs it.
 //
-// govulncheck finds what is called; the database is the one that GOVULNDB names, else Go's own. Where that does not answer, as on a machine
-// without a way out, nothing is checked, which is said and is no failure: it could not be mended where it happens.
+// govulncheck finds what is called; the database is the one that GOVULNDB names, else Go's own. Where that does not
+// answer, as on a machine without a way out, nothing is checked, which is said and is no failure: it could not be
+// mended where it happens.
 package main
 
 import (
@@ -58,7 +60,8 @@ func run(ctx context.Context, out io.Writer, scanner, named string) error {
 	return check(ctx, out, scan{scanner: scanner, directory: ".", database: db.url}, targets, exceptions)
 }
 
-// check scans the targets and tells what is found. An error means that something is vulnerable, or could not be checked.
+// check scans the targets and tells what is found. An error means that something is vulnerable, or could not be
+// checked.
 func check(ctx context.Context, out io.Writer, s scan, targets []target, exceptions map[string]string) error {
 	var errs []error
 	used := map[string]bool{}

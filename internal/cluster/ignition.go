@@ -76,7 +76,8 @@ type workerIgnition struct {
 	units map[string]string
 }
 
-// parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds secrets.
+// parseIgnition reads an Ignition configuration of any version 3. Its errors never hold parts of it, for it holds
+// secrets.
 func parseIgnition(raw []byte) (workerIgnition, error) {
 	config, _, err := ignition.ParseCompatibleVersion(raw)
 	if err != nil {

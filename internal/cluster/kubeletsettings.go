@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// kubeletSettings picks from the workers' KubeletConfiguration what Windows nodes follow, as JSON with sorted keys, so that what they do not
-// follow changes nothing for them. R-100
+// kubeletSettings picks from the workers' KubeletConfiguration what Windows nodes follow, as JSON with sorted keys, so
+// that what they do not follow changes nothing for them. R-100
 func kubeletSettings(configuration []byte) (string, error) {
 	var all map[string]json.RawMessage
 	if err := yaml.Unmarshal(configuration, &all); err != nil {

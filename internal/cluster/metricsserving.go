@@ -11,7 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// metricsServingSecret is what the cluster's service CA keeps a certificate in, because the operator's metrics Service asks for it.
+// metricsServingSecret is what the cluster's service CA keeps a certificate in, because the operator's metrics Service
+// asks for it.
 const metricsServingSecret = "windows-machine-config-operator-tls"
 
 // MetricsServing returns the Secret with the certificate that the exporters of Windows nodes serve with.
@@ -19,8 +20,8 @@ func MetricsServing(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: metricsServingSecret}
 }
 
-// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP; one that is wrong is an error, so that no
-// exporter that serves HTTPS is made to serve plain HTTP.
+// readMetricsServing reads the exporters' certificate. Where it is absent they serve plain HTTP; one that is wrong is
+// an error, so that no exporter that serves HTTPS is made to serve plain HTTP.
 func readMetricsServing(namespace string) func(context.Context, client.Reader, *nodespec.Cluster) error {
 	return func(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 		name := MetricsServing(namespace).String()

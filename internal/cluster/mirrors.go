@@ -32,7 +32,8 @@ type ruleMirror struct {
 	prefix string
 }
 
-// readMirrorRules reads the mirrors: first those for digests, then those for tags too, each kind in the order of the objects' names. L-03
+// readMirrorRules reads the mirrors: first those for digests, then those for tags too, each kind in the order of the
+// objects' names. L-03
 func (n *notices) readMirrorRules(ctx context.Context, reader client.Reader) ([]mirrorRule, error) {
 	var rules []mirrorRule
 	digests, tags := &configv1.ImageDigestMirrorSetList{}, &configv1.ImageTagMirrorSetList{}
@@ -110,8 +111,9 @@ type orderedMirror struct {
 	tags bool
 }
 
-// mirrorsOf puts the mirrors of all entries for a host into the order in which they are asked. Those for a smaller part of the host go
-// before the others: they are meant for fewer images, and the others would not be asked at all for those on Linux nodes.
+// mirrorsOf puts the mirrors of all entries for a host into the order in which they are asked. Those for a smaller part
+// of the host go before the others: they are meant for fewer images, and the others would not be asked at all for those
+// on Linux nodes.
 func mirrorsOf(rules []mirrorRule) []orderedMirror {
 	bySource := map[scope][]mirrorRule{}
 	var sources []scope
@@ -131,8 +133,9 @@ func mirrorsOf(rules []mirrorRule) []orderedMirror {
 	return result
 }
 
-// merge merges the entries for one source. As in OpenShift's machine config operator the order of each entry is kept where they do not
-// contradict each other: (b, c) and (a, b) are (a, b, c). The source itself need not be named where it would be asked in any case: last.
+// merge merges the entries for one source. As in OpenShift's machine config operator the order of each entry is kept
+// where they do not contradict each other: (b, c) and (a, b) are (a, b, c). The source itself need not be named where
+// it would be asked in any case: last.
 func merge(source scope, rules []mirrorRule) []orderedMirror {
 	found := map[scope]*orderedMirror{}
 	var lists [][]scope
@@ -166,8 +169,8 @@ func merge(source scope, rules []mirrorRule) []orderedMirror {
 	return result
 }
 
-// mergeOrder makes one list of several, in which everything stands behind all that it stands behind in one of them. Where they
-// contradict each other, what was named first goes first.
+// mergeOrder makes one list of several, in which everything stands behind all that it stands behind in one of them.
+// Where they contradict each other, what was named first goes first.
 func mergeOrder[T comparable](lists [][]T) []T {
 	var waiting []T
 	behind := map[T]map[T]bool{}

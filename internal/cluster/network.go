@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readNetwork reads the plugin and the service networks in force. Which plugins can have Windows nodes is for policy to say.
+// readNetwork reads the plugin and the service networks in force. Which plugins can have Windows nodes is for policy to
+// say.
 func readNetwork(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "Network.config.openshift.io cluster"
 	network := &configv1.Network{}
@@ -74,7 +75,8 @@ func readHybridOverlay(ctx context.Context, reader client.Reader, facts *nodespe
 	return nil
 }
 
-// usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API, "Default is 4789".
+// usualVXLANPort is what HNS uses without being told. Source: hybridOverlayVXLANPort of the Network operator's API,
+// "Default is 4789".
 const usualVXLANPort = 4789
 
 // largestMTU is the largest MTU of IP.

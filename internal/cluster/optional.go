@@ -29,7 +29,8 @@ func listOptional(ctx context.Context, reader client.Reader, list client.ObjectL
 	return nil
 }
 
-// absent reports whether the API server has not the object, or not the kind: it says so too while a kind is being made or deleted.
+// absent reports whether the API server has not the object, or not the kind: it says so too while a kind is being made
+// or deleted.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

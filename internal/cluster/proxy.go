@@ -12,9 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readProxy reads the cluster-wide proxy in force: the status, into which the cluster network operator has merged the cluster's own
-// networks, once it has found the spec in order. What is wrong there is an error and no notice: without their proxy, nodes that work
-// would reach nothing any more. L-01
+// readProxy reads the cluster-wide proxy in force: the status, into which the cluster network operator has merged the
+// cluster's own networks, once it has found the spec in order. What is wrong there is an error and no notice: without
+// their proxy, nodes that work would reach nothing any more. L-01
 func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	proxy := &configv1.Proxy{}
 	about, found, err := readOptional(ctx, reader, "cluster", proxy, "Proxy cluster")
@@ -43,8 +43,8 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 	return nil
 }
 
-// isProxyURL reports whether programs on a node can be given a text as their proxy. It goes into environments of services, where a line
-// end or a NUL would begin another variable.
+// isProxyURL reports whether programs on a node can be given a text as their proxy. It goes into environments of
+// services, where a line end or a NUL would begin another variable.
 func isProxyURL(text string) bool {
 	if !isPrintable(text) || strings.ContainsAny(text, " \"'<>\\^`{|}") {
 		return false

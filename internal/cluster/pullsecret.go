@@ -66,7 +66,8 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 			n.add(about, field+`, auths["`+excerpt(registry)+`"]`, problem+" Windows nodes do not use it.")
 			continue
 		}
-		// Where two names mean the same registry (https://registry.example.com and registry.example.com) the plain one goes before.
+		// Where two names mean the same registry (https://registry.example.com and registry.example.com) the plain one goes
+		// before.
 		if auth != "" && (byRegistry[registry] == "" || key == registry) {
 			byRegistry[registry] = auth
 		}
@@ -94,7 +95,8 @@ func registryOfKey(key string) (string, bool) {
 	return s.String(), true
 }
 
-// credentialOf is base64 of user:password; empty when the entry holds none. problem tells why there is none that can be used.
+// credentialOf is base64 of user:password; empty when the entry holds none. problem tells why there is none that can be
+// used.
 func credentialOf(raw json.RawMessage) (auth nodespec.Secret, problem string) {
 	var entry authEntry
 	if json.Unmarshal(raw, &entry) != nil {
@@ -154,8 +156,8 @@ func aliasOf(host string) string {
 	return ""
 }
 
-// partsLeftOut reports credentials for a part of a registry that has mirrors. Only the kubelet could use them, and containerd would pass its
-// credentials for the registry to the mirrors too.
+// partsLeftOut reports credentials for a part of a registry that has mirrors. Only the kubelet could use them, and
+// containerd would pass its credentials for the registry to the mirrors too.
 func (n *notices) partsLeftOut(settings registrySettings, host string) {
 	for _, credential := range settings.credentials {
 		place, ok := parseScope(credential.Registry)

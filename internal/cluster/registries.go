@@ -188,8 +188,9 @@ func (n *notices) mirrors(settings registrySettings, rules []mirrorRule) []nodes
 	return result
 }
 
-// neverContact reports whether a host may not be asked itself: when that is so of all parts of it that have an entry. Of several entries for
-// the same part, one is enough. Source: openshift/machine-config-operator, container-runtime-config: addMirrorSets.
+// neverContact reports whether a host may not be asked itself: when that is so of all parts of it that have an entry.
+// Of several entries for the same part, one is enough. Source: openshift/machine-config-operator,
+// container-runtime-config: addMirrorSets.
 func (n *notices) neverContact(host string, rules []mirrorRule) bool {
 	never := map[scope]bool{}
 	for _, rule := range rules {

@@ -18,8 +18,8 @@ import (
 
 const controllerConfigID = "ControllerConfig " + controllerConfig
 
-// readTrustedCAs reads the authorities that the administrators have all nodes trust. The machine config operator gathers them from
-// ConfigMap openshift-config/user-ca-bundle and the one that Proxy cluster names. L-01
+// readTrustedCAs reads the authorities that the administrators have all nodes trust. The machine config operator
+// gathers them from ConfigMap openshift-config/user-ca-bundle and the one that Proxy cluster names. L-01
 func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	config := &machineconfigv1.ControllerConfig{}
 	about, found, err := readOptional(ctx, reader, controllerConfig, config, controllerConfigID)
@@ -48,8 +48,9 @@ type bundle struct {
 	unread []int
 }
 
-// authorities takes a PEM bundle apart. Nothing but certificates is taken from it. problem is not empty for a bundle that was damaged:
-// which certificates are missing in it is not known, so it is not to be used in place of the one before.
+// authorities takes a PEM bundle apart. Nothing but certificates is taken from it. problem is not empty for a bundle
+// that was damaged: which certificates are missing in it is not known, so it is not to be used in place of the one
+// before.
 func authorities(content []byte) (result bundle, problem string) {
 	announced := bytes.Count(content, []byte("-----BEGIN CERTIFICATE-----"))
 	if announced == 0 {
@@ -95,8 +96,8 @@ func isDER(content []byte) bool {
 // registryCAs are the authorities of registries, in PEM, by the registry's host. L-02
 type registryCAs map[string]string
 
-// readRegistryCAs reads them where the machine config operator has put them: those of the administrators (Image cluster,
-// additionalTrustedCA) and those of the cluster's own registry.
+// readRegistryCAs reads them where the machine config operator has put them: those of the administrators (Image
+// cluster, additionalTrustedCA) and those of the cluster's own registry.
 func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (registryCAs, error) {
 	config := &machineconfigv1.ControllerConfig{}
 	about, found, err := readOptional(ctx, reader, controllerConfig, config, controllerConfigID)
@@ -148,7 +149,8 @@ func registryOfFile(name string) string {
 	return host + ":" + port
 }
 
-// excerpt is what a message repeats of a text that somebody else wrote: its beginning, without what could be a password before a host.
+// excerpt is what a message repeats of a text that somebody else wrote: its beginning, without what could be a password
+// before a host.
 func excerpt(text string) string {
 	const longest = 100
 	if i := strings.LastIndexByte(text, '@'); i >= 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// readVersion reads the OpenShift version: the last one that was completed, for during an upgrade some nodes still have that.
+// readVersion reads the OpenShift version: the last one that was completed, for during an upgrade some nodes still have
+// that.
 func readVersion(ctx context.Context, reader client.Reader, facts *nodespec.Cluster) error {
 	const id = "ClusterVersion version"
 	version := &configv1.ClusterVersion{}

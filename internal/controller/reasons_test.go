@@ -21,8 +21,9 @@ var words = []string{
 	"instance/phase_unmanaged.go undrain",
 }
 
-// Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not change what the operator does:
-// decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of their own and may be compared.
+// Conditions, their reasons, the summary and the names of phases are what people read. Whoever rewords them must not
+// change what the operator does: decisions read typed fields. Kinds of errors (remote.Reason, verb.Reason) are types of
+// their own and may be compared.
 func TestNoControllerDecidesByTheReasonOfACondition(t *testing.T) {
 	files, looked := token.NewFileSet(), 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

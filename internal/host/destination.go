@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// ParseDestination reads the destination of a route: IPv4 in CIDR form, without bits behind the prefix. The default route is
-// refused: nothing here may change it.
+// ParseDestination reads the destination of a route: IPv4 in CIDR form, without bits behind the prefix. The default
+// route is refused: nothing here may change it.
 func ParseDestination(destination string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(destination)
 	switch {

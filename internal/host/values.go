@@ -63,7 +63,8 @@ type ServiceConfig struct {
 	StartType    StartType `json:"startType"`
 	Dependencies []string  `json:"dependencies,omitempty"`
 	Environment  []string  `json:"environment,omitempty"` // NAME=value
-	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones. Empty: no restart.
+	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones.
+	// Empty: no restart.
 	RestartDelays []time.Duration `json:"restartDelays,omitempty"`
 	// ResetPeriod is the time without a crash after which the count starts anew.
 	ResetPeriod time.Duration `json:"resetPeriod,omitempty"`
@@ -75,7 +76,8 @@ type Service struct {
 	State    ServiceState `json:"state"`
 	PID      int          `json:"pid,omitempty"`
 	ExitCode int          `json:"exitCode,omitempty"` // of the last run, when it is stopped
-	// RunningCommandLine is what the present process was started with; it differs from CommandLine after a change without restart.
+	// RunningCommandLine is what the present process was started with; it differs from CommandLine after a change without
+	// restart.
 	RunningCommandLine string `json:"runningCommandLine,omitempty"`
 }
 
@@ -94,8 +96,8 @@ type WriteOptions struct {
 	Access Access
 	// Exclusive fails with ErrExist when the file is there.
 	Exclusive bool
-	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that is killed may
-	// leave a part of the addition.
+	// Append adds to the end of a file that is there instead of replacing it, which then keeps its access. A writer that
+	// is killed may leave a part of the addition.
 	Append bool
 }
 

@@ -15,7 +15,8 @@ import (
 // Versions are the available Windows Server versions; the first one is the default.
 var Versions = []string{"2022", "2019", "2025"}
 
-// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table of support.Platforms.
+// Supported refuses a platform without Windows Machines, and a version that is not supported on the platform: the table
+// of support.Platforms.
 func Supported(platform configv1.PlatformType, version string) error {
 	if !slices.Contains(Versions, version) {
 		return fmt.Errorf("there is no version %q: the versions of Windows Server are 2019, 2022 and 2025", version)
@@ -65,8 +66,8 @@ func amazonImage(o Options, region string) (string, error) {
 	return o.Image, nil
 }
 
-// azureSKUs are images of Microsoft for virtual machines of generation 1, which the guides' size can boot. Only that of 2019 comes with
-// the feature Containers; where it is missing the operator enables it, which takes a restart.
+// azureSKUs are images of Microsoft for virtual machines of generation 1, which the guides' size can boot. Only that of
+// 2019 comes with the feature Containers; where it is missing the operator enables it, which takes a restart.
 var azureSKUs = map[string]string{
 	"2019": "2019-Datacenter-with-Containers",
 	"2022": "2022-datacenter-core",

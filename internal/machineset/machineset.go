@@ -34,8 +34,9 @@ type Options struct {
 	InfrastructureName string
 	// Version is the year of the Windows Server: one of Versions.
 	Version string
-	// Image is what the instances boot from: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, an image's path
-	// on GCP, a template's path on vSphere. Empty is the platform's own image of the version; AWS and vSphere have none.
+	// Image is what the instances boot from: an AMI on AWS, publisher:offer:sku:version or a resource ID on Azure, an
+	// image's path on GCP, a template's path on vSphere. Empty is the platform's own image of the version; AWS and vSphere
+	// have none.
 	Image string
 	// Name is the name of the MachineSet; empty is the guides' name for it.
 	Name string

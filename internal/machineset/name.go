@@ -35,8 +35,8 @@ func Name(o Options) (string, error) {
 	return name, nil
 }
 
-// limitOfName leaves room for the suffix in the Machine's name, which is the host name where Windows limits it, and else at most that of a
-// node: 15 and 63 characters.
+// limitOfName leaves room for the suffix in the Machine's name, which is the host name where Windows limits it, and
+// else at most that of a node: 15 and 63 characters.
 func limitOfName(platform configv1.PlatformType) int {
 	return or(rulesOf(platform).MachineNameLimit, validation.DNS1123LabelMaxLength) - machineSuffix
 }

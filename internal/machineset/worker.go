@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// decodeWorker reads the provider spec of a worker. Fields that this version does not know are left out: they are for Linux workers of a
-// newer cluster.
+// decodeWorker reads the provider spec of a worker. Fields that this version does not know are left out: they are for
+// Linux workers of a newer cluster.
 func decodeWorker(worker *runtime.RawExtension, into any) error {
 	if worker == nil || len(worker.Raw) == 0 {
 		return fmt.Errorf("there is no worker MachineSet to copy the values from: write the MachineSet by hand; examples/ has one for each platform")

@@ -8,11 +8,12 @@ import (
 
 const exporterPort = "9182"
 
-// podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing answers.
+// podConnectTimeout is how long kube-proxy may take to know the Services. It holds up the node's release where nothing
+// answers.
 const podConnectTimeout = 5 * time.Second
 
-// checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than the node, or were not
-// seen on real Windows yet.
+// checks prove that a node works. Those that are advisory are reported and hold up nothing: they depend on more than
+// the node, or were not seen on real Windows yet.
 func checks(in Inputs) []Check {
 	list := []Check{
 		{Name: "ContainerRuntimeReady", Kind: CheckContainerRuntime, Target: containerdEndpoint, Timeout: 30 * time.Second,
@@ -49,7 +50,8 @@ func checks(in Inputs) []Check {
 	return list
 }
 
-// exporterURL is where the exporter serves. Its certificate is for the name of its Service, not for the loopback address.
+// exporterURL is where the exporter serves. Its certificate is for the name of its Service, not for the loopback
+// address.
 func exporterURL(in Inputs) string {
 	scheme := "http"
 	if in.Cluster.MetricsServing.set() {

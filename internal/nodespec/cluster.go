@@ -12,7 +12,8 @@ type Cluster struct {
 	APIServerInternalURL string
 	// APIServerURL is where clients outside of the cluster reach it; empty when it is not known.
 	APIServerURL string
-	// VirtualIPs are the addresses for the API server and for ingress that hosts of the cluster hand on to each other; none on most platforms.
+	// VirtualIPs are the addresses for the API server and for ingress that hosts of the cluster hand on to each other;
+	// none on most platforms.
 	VirtualIPs []string
 	// APIServerCA verifies the API server's certificate, in PEM.
 	APIServerCA string
@@ -37,8 +38,8 @@ type WorkerKubelet struct {
 	// ClusterDNS and ClusterDomain are what pods resolve names with.
 	ClusterDNS    []string
 	ClusterDomain string
-	// Settings are the workers' other settings that Windows nodes follow: a JSON object in canonical form, of fields for which
-	// FollowsKubeletField is true. Empty for none.
+	// Settings are the workers' other settings that Windows nodes follow: a JSON object in canonical form, of fields for
+	// which FollowsKubeletField is true. Empty for none.
 	Settings string
 	// CloudProvider is "external" where a cloud controller manager initializes nodes; empty elsewhere.
 	CloudProvider string
@@ -64,7 +65,8 @@ type ClusterNetwork struct {
 type Proxy struct {
 	// HTTP and HTTPS are URLs, which may hold a password.
 	HTTP, HTTPS Secret
-	// NoProxy are the names, addresses and networks that are reached without it, separated by commas. It includes those of the cluster.
+	// NoProxy are the names, addresses and networks that are reached without it, separated by commas. It includes those of
+	// the cluster.
 	NoProxy string
 }
 

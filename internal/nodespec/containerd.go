@@ -45,8 +45,8 @@ func containerdFiles(in Inputs) []File {
 // containerdDirectories returns the folders of the registries, below registriesDirectory.
 func containerdDirectories(in Inputs) []Directory { return registryDirectories(in) }
 
-// DefaultPauseImage holds a pod's namespaces on every version of Windows Server since 2019. Source: the tags of oss/kubernetes/pause on
-// mcr.microsoft.com. Clusters that cannot reach it mirror it, or name another.
+// DefaultPauseImage holds a pod's namespaces on every version of Windows Server since 2019. Source: the tags of
+// oss/kubernetes/pause on mcr.microsoft.com. Clusters that cannot reach it mirror it, or name another.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
 func pauseImage(in Inputs) string {
@@ -65,8 +65,9 @@ func CheckPauseImage(image string) error {
 	return nil
 }
 
-// processIsolation runs containers in the kernel of the host. containerd's own values for it on Windows: annotations of containers are
-// passed on, and variables of the environment do not get into the shim's logs. Source: containerd, internal/cri/config/config_windows.go.
+// processIsolation runs containers in the kernel of the host. containerd's own values for it on Windows: annotations of
+// containers are passed on, and variables of the environment do not get into the shim's logs. Source: containerd,
+// internal/cri/config/config_windows.go.
 func processIsolation(handler string) []string {
 	const runtimes = `plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.`
 	return []string{
@@ -80,8 +81,8 @@ func processIsolation(handler string) []string {
 	}
 }
 
-// containerdConfiguration is in the format of containerd 2.4: version 4. What is not said is as containerd has it on Windows: it serves its
-// named pipe, and no metrics. Paths are TOML literal strings, which know no escapes.
+// containerdConfiguration is in the format of containerd 2.4: version 4. What is not said is as containerd has it on
+// Windows: it serves its named pipe, and no metrics. Paths are TOML literal strings, which know no escapes.
 func containerdConfiguration(in Inputs) string {
 	lines := []string{
 		`version = 4`,

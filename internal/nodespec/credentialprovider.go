@@ -4,8 +4,8 @@ import "strings"
 
 const (
 	credentialProviderFile = Root + `\credential-provider-config.yaml`
-	// ecrProvider is the program's name without its ending: the kubelet of Windows adds .exe by itself. Source: k8s.io/kubernetes,
-	// pkg/credentialprovider/plugin/plugin.go, which finds it by exec.LookPath.
+	// ecrProvider is the program's name without its ending: the kubelet of Windows adds .exe by itself. Source:
+	// k8s.io/kubernetes, pkg/credentialprovider/plugin/plugin.go, which finds it by exec.LookPath.
 	ecrProvider = "ecr-credential-provider"
 )
 

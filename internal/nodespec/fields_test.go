@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The digest is taken of the JSON form, so every leaf of that form is changed in turn, whatever fields a NodeSpec gets later.
+// The digest is taken of the JSON form, so every leaf of that form is changed in turn, whatever fields a NodeSpec gets
+// later.
 func TestEveryFieldChangesTheDigest(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	spec.Identity.Certificate = "certificate"

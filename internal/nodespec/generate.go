@@ -133,7 +133,8 @@ func (p *programs) path(name string) string {
 	return ""
 }
 
-// linkFolders are where the documented names of executables lie, for components that have a folder of their own below C:\k.
+// linkFolders are where the documented names of executables lie, for components that have a folder of their own below
+// C:\k.
 var linkFolders = map[string]string{"cni": cniDirectory, "containerd": containerdDirectory}
 
 // links keep the documented file names below C:\k valid.
@@ -180,9 +181,10 @@ func directories(services []Service) []Directory {
 	return list
 }
 
-// exclusions keep Microsoft Defender Antivirus from scanning every file that the container runtime unpacks or opens, which slows the
-// start of containers. They name the programs where they lie, in a folder that only administrators may write to, because a name alone
-// would hold for every program that takes it. Links do not count: Windows knows a process by its real path.
+// exclusions keep Microsoft Defender Antivirus from scanning every file that the container runtime unpacks or opens,
+// which slows the start of containers. They name the programs where they lie, in a folder that only administrators may
+// write to, because a name alone would hold for every program that takes it. Links do not count: Windows knows a
+// process by its real path.
 func exclusions(p *programs) []host.Exclusion {
 	return []host.Exclusion{
 		{Kind: host.ExcludeProcess, Value: p.path("containerd.exe")},
@@ -190,8 +192,8 @@ func exclusions(p *programs) []host.Exclusion {
 	}
 }
 
-// routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node need: the address of
-// the metadata service on the clouds whose Windows images have a route of its own for it.
+// routes are what the HNS network takes away when it is made, and again at each boot, and what programs on the node
+// need: the address of the metadata service on the clouds whose Windows images have a route of its own for it.
 func routes(in Inputs) []string {
 	if in.Cluster.Platform == platformAWS || in.Cluster.Platform == platformGCP {
 		return []string{"169.254.169.254/32"}

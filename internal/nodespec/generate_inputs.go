@@ -32,8 +32,8 @@ func (f *faults) add(err error) {
 	}
 }
 
-// validate reports everything that a NodeSpec cannot be made from. Names and addresses end in command lines and paths, so their form
-// is checked here again, whoever gave them.
+// validate reports everything that a NodeSpec cannot be made from. Names and addresses end in command lines and paths,
+// so their form is checked here again, whoever gave them.
 func (in Inputs) validate() error {
 	var f faults
 	f.need(in.Instance.Name != "", "the instance has no name")

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// What lands on a host is pinned byte by byte. After a wanted change: go test ./internal/nodespec -update, and read the difference.
-// R-084, R-114, R-122
+// What lands on a host is pinned byte by byte. After a wanted change: go test ./internal/nodespec -update, and read the
+// difference. R-084, R-114, R-122
 func TestGoldenNodeSpecs(t *testing.T) {
 	for name, in := range map[string]Inputs{"none-byoh": testInputs(), "azure-machine": azureInputs(), "aws-machine": awsInputs()} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,8 @@ func TestServices(t *testing.T) {
 	})
 }
 
-// windowsPath is a legal absolute path: drive, backslashes, no character that Windows refuses, no part that ends in a dot or space.
+// windowsPath is a legal absolute path: drive, backslashes, no character that Windows refuses, no part that ends in a
+// dot or space.
 var windowsPath = regexp.MustCompile(`^C:(\\[A-Za-z0-9_.-]*[A-Za-z0-9_-])+$`)
 
 func TestPathsAreLegalOnWindows(t *testing.T) {

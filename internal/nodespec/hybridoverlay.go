@@ -19,13 +19,14 @@ const (
 	hnsNetwork     = "OVNKubernetesHybridOverlayNetwork"
 )
 
-// hybridOverlay makes the HNS networks of the pods, once the cluster's network has given the node a subnet. Source of the flags:
-// OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
+// hybridOverlay makes the HNS networks of the pods, once the cluster's network has given the node a subnet. Source of
+// the flags: OVN-Kubernetes, go-controller/pkg/config and hybrid-overlay/cmd/hybrid-overlay-node.
 func hybridOverlay(in Inputs, p *programs) Service {
 	const name = ServiceHybridOverlay
 	arguments := []string{
 		p.path("hybrid-overlay-node.exe"), "--node", in.Instance.NodeName,
-		// It asks for a certificate of its own with the kubelet's; OVN's identity approver refuses one that is valid for more than a day.
+		// It asks for a certificate of its own with the kubelet's; OVN's identity approver refuses one that is valid for more
+		// than a day.
 		"--bootstrap-kubeconfig=" + kubeconfigFile, "--cert-dir=" + hybridOverlayPKI, "--cert-duration=24h",
 		// The certificate comes without a kubeconfig, so that it must be told the server again.
 		"--k8s-apiserver=" + in.Cluster.APIServerInternalURL, "--k8s-cacert=" + apiServerCAFile,

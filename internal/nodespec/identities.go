@@ -24,8 +24,8 @@ type ServiceIdentity struct {
 
 const nodePlaceholder = "<node>"
 
-// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter, csi-proxy)
-// has no identity and does not speak with the API server. Nothing on a node has a token.
+// identityTable is all that programs on a node are to the cluster. What is not in it (containerd, windows_exporter,
+// csi-proxy) has no identity and does not speak with the API server. Nothing on a node has a token.
 var identityTable = []ServiceIdentity{
 	{
 		Service: ServiceKubelet, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
@@ -33,7 +33,8 @@ var identityTable = []ServiceIdentity{
 		Rights: "its own Node, and what the pods on it use: the node authorizer and the admission plugin NodeRestriction",
 	},
 	{
-		// It bootstraps with the kubelet's certificate. OVN's approver and admission webhook are the cluster's, and are left as they are.
+		// It bootstraps with the kubelet's certificate. OVN's approver and admission webhook are the cluster's, and are left
+		// as they are.
 		Service: ServiceHybridOverlay, User: "system:ovn-node:" + nodePlaceholder, Group: "system:ovn-nodes",
 		Kubeconfig: kubeconfigFile, Directory: hybridOverlayPKI,
 		Rights: "reads Nodes and Pods, and annotates its own Node: OVN-Kubernetes' own roles and its webhook",
@@ -92,7 +93,8 @@ func identities(in Inputs) []Identity {
 	return []Identity{identity(in, ServiceCloudNodeManager)}
 }
 
-// clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is read again as it rotates.
+// clientFiles are read once, at their start, by the clients of the API server. The certificate that they lead to is
+// read again as it rotates.
 func clientFiles(service string) []string {
 	return []string{identityOf(service).Kubeconfig, apiServerCAFile}
 }

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// kubeletFields says of every field of KubeletConfiguration why Windows nodes do not take it over from the Linux workers; those without
-// a reason are followed. Source of the fields: k8s.io/kubelet/config/v1beta1; a test holds this table to it.
+// kubeletFields says of every field of KubeletConfiguration why Windows nodes do not take it over from the Linux
+// workers; those without a reason are followed. Source of the fields: k8s.io/kubelet/config/v1beta1; a test holds this
+// table to it.
 var kubeletFields = map[string]string{
 	// How the kubelet serves and calls.
 	"tlsCipherSuites": "", "tlsCurvePreferences": "", "tlsMinVersion": "", featureGates: "",
@@ -100,9 +101,9 @@ func FollowsKubeletFeatureGate(name string) bool {
 	return name != "" && slices.Contains(strings.Fields(knownGates), name)
 }
 
-// evictionSignals are those that mean the same on Windows. Inodes and process ids are not counted there; memory.available is the rest of
-// the commit limit, for which the kubelet's own default is five times that of Linux; containerfs.available may not be set at all. Source:
-// k8s.io/kubernetes/pkg/kubelet/eviction.
+// evictionSignals are those that mean the same on Windows. Inodes and process ids are not counted there;
+// memory.available is the rest of the commit limit, for which the kubelet's own default is five times that of Linux;
+// containerfs.available may not be set at all. Source: k8s.io/kubernetes/pkg/kubelet/eviction.
 var evictionSignals = []string{"imagefs.available", "nodefs.available"}
 
 // kubeletSettings reads WorkerKubelet.Settings and leaves what Windows nodes can take over.

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every field of the kubelet's configuration is followed, or stays out for a reason: a new release of Kubernetes brings new ones.
+// Every field of the kubelet's configuration is followed, or stays out for a reason: a new release of Kubernetes brings
+// new ones.
 func TestEveryKubeletFieldIsDecided(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[kubeletconfig.KubeletConfiguration]().NumField() {

@@ -53,7 +53,8 @@ func TestHybridOverlay(t *testing.T) {
 	})
 }
 
-// endpointPolicyOfHCN and the settings below are as in hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which builds for Windows only.
+// endpointPolicyOfHCN and the settings below are as in hcnpolicy.go of github.com/Microsoft/hcsshim/hcn, which builds
+// for Windows only.
 type endpointPolicyOfHCN struct {
 	Type     string
 	Settings json.RawMessage

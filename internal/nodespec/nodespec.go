@@ -45,7 +45,8 @@ type NodeSpec struct {
 	Exclusions []host.Exclusion `json:"exclusions,omitempty"`
 	// TrustedCertificates are certificate authorities that the whole machine trusts, besides its own.
 	TrustedCertificates []TrustedCertificate `json:"trustedCertificates,omitempty"`
-	// Routes are addresses that must be reached through the adapter of the default route, in CIDR form: 169.254.169.254/32.
+	// Routes are addresses that must be reached through the adapter of the default route, in CIDR form:
+	// 169.254.169.254/32.
 	Routes []string `json:"routes,omitempty"`
 	// Identity is the kubelet's certificate.
 	Identity Identity `json:"identity"`
@@ -94,7 +95,8 @@ type Link struct {
 type File struct {
 	Path    string `json:"path"`
 	Content string `json:"content,omitempty"`
-	// Secret is the content in place of Content, where nobody may see it but SYSTEM and administrators. It has no placeholders.
+	// Secret is the content in place of Content, where nobody may see it but SYSTEM and administrators. It has no
+	// placeholders.
 	Secret Secret      `json:"secret,omitempty"`
 	Access host.Access `json:"access"`
 	// Needs names what must be known before the file can be written; its content holds placeholders for it until then.
@@ -128,10 +130,11 @@ const (
 	NeedCertificate Need = "KubeletCertificate"
 	// NeedPodSubnet is the pod subnet that the cluster's network assigned to the node.
 	NeedPodSubnet Need = "PodSubnet"
-	// NeedHNSNetwork is the HNS network of the pods, with the node's subnet. A file that needs it is taken away while the network is not
-	// there, so that no pod starts before it, after a reboot either.
+	// NeedHNSNetwork is the HNS network of the pods, with the node's subnet. A file that needs it is taken away while the
+	// network is not there, so that no pod starts before it, after a reboot either.
 	NeedHNSNetwork Need = "HNSNetwork"
-	// NeedSourceVIP is the address of the HNS endpoint from which kube-proxy sends. The agent itself makes it, once the HNS network is there.
+	// NeedSourceVIP is the address of the HNS endpoint from which kube-proxy sends. The agent itself makes it, once the
+	// HNS network is there.
 	NeedSourceVIP Need = "SourceVIP"
 )
 

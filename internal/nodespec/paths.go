@@ -10,24 +10,28 @@ const (
 	LogRoot = `C:\var\log`
 	// ReleasesRoot holds one folder for each release of a component.
 	ReleasesRoot = Root + `\releases`
-	// ReleaseManifest is the name of the file that is written last into a release's folder: the release is complete when it is there.
+	// ReleaseManifest is the name of the file that is written last into a release's folder: the release is complete when
+	// it is there.
 	ReleaseManifest = "release.json"
 	// IncomingRoot holds payload files, named after their digest, between unpacking and installing.
 	IncomingRoot = ReleasesRoot + `\incoming`
 
-	// LandingRoot is where the operator puts an agent over SFTP. It is beside the SSH server's own configuration, in a folder that sshd lets only
-	// administrators write to: who can put something there can log in as one anyway. In C:\, and so in C:\k, any user may make folders.
+	// LandingRoot is where the operator puts an agent over SFTP. It is beside the SSH server's own configuration, in a
+	// folder that sshd lets only administrators write to: who can put something there can log in as one anyway. In C:\,
+	// and so in C:\k, any user may make folders.
 	LandingRoot = `C:\ProgramData\ssh\wicd`
-	// FoundPath is there while C:\k, which others than administrators could use, is closed to them and the ledger does not know it yet. It is
-	// written before C:\k is closed, where nobody else can.
+	// FoundPath is there while C:\k, which others than administrators could use, is closed to them and the ledger does not
+	// know it yet. It is written before C:\k is closed, where nobody else can.
 	FoundPath = LandingRoot + `\found`
-	// AgentRoot is the agent's own folder. The agent makes it in its first run, and the operator deletes it after the last.
+	// AgentRoot is the agent's own folder. The agent makes it in its first run, and the operator deletes it after the
+	// last.
 	AgentRoot = Root + `\wicd`
 	// InboxRoot is where the operator puts the input files of verbs.
 	InboxRoot = AgentRoot + `\inbox`
 	// SpecPath is the NodeSpec that the host is held to.
 	SpecPath = AgentRoot + `\spec.json`
-	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the host.
+	// FallbackPath is the NodeSpec that a rollback goes back to. While it is there, its releases and its agent stay on the
+	// host.
 	FallbackPath = AgentRoot + `\fallback.json`
 	// AppliedPath holds the digest of the NodeSpec that was last applied to its end.
 	AppliedPath = AgentRoot + `\applied`

@@ -57,8 +57,8 @@ func summary(spec NodeSpec) string {
 	return b.String()
 }
 
-// Windows Server 2019, 2022 and 2025 get the same files and services: nothing that a NodeSpec follows from tells them apart. What differs
-// is found out by the programs themselves, and no build is refused.
+// Windows Server 2019, 2022 and 2025 get the same files and services: nothing that a NodeSpec follows from tells them
+// apart. What differs is found out by the programs themselves, and no build is refused.
 func TestNothingDependsOnTheVersionOfWindows(t *testing.T) {
 	var fields []string
 	for i := range reflect.TypeFor[Instance]().NumField() {
@@ -95,7 +95,8 @@ func TestStartTypes(t *testing.T) {
 	}
 }
 
-// Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud in the kubelet.
+// Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud
+// in the kubelet.
 func TestCloudProvider(t *testing.T) {
 	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true, "AWS": true, "Azure": true, "GCP": true} {
 		words := wordsOf(t, mustMake(t, platformInputs(platform)), ServiceKubelet)
@@ -116,7 +117,8 @@ func TestMetadataRoute(t *testing.T) {
 	}
 }
 
-// whatever else is on the host, the kubelet speaks with our containerd, and no service of Docker is ours to run or to remove.
+// whatever else is on the host, the kubelet speaks with our containerd, and no service of Docker is ours to run
+// or to remove.
 func TestDockerIsLeftAlone(t *testing.T) {
 	spec := mustMake(t, azureInputs())
 	if kubeletConfigOf(t, azureInputs()).ContainerRuntimeEndpoint != containerdEndpoint {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// proxyEnvironment is what programs that reach out of the cluster get, each in the environment of its service: the machine's reaches services
-// only after a reboot. Source of the names: golang.org/x/net/http/httpproxy.
+// proxyEnvironment is what programs that reach out of the cluster get, each in the environment of its service: the
+// machine's reaches services only after a reboot. Source of the names: golang.org/x/net/http/httpproxy.
 func proxyEnvironment(in Inputs) []string {
 	p := in.Cluster.Proxy
 	if p.HTTP == "" && p.HTTPS == "" {
@@ -81,7 +81,8 @@ func validProxyURL(text string) error {
 	return nil
 }
 
-// isWord reports whether a text is safe in an environment and in a command line: no space, no quote, nothing that cannot be printed.
+// isWord reports whether a text is safe in an environment and in a command line: no space, no quote, nothing that
+// cannot be printed.
 func isWord(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("\"'`", r)

@@ -6,8 +6,8 @@ type Registries struct {
 	Hosts []Registry
 	// OnlyAllowed is true where the cluster names the registries that may be used: no image of another one is pulled.
 	OnlyAllowed bool
-	// Credentials are those that a node uses for any pod, sorted by the registry. Of those for a registry with mirrors only the one for all
-	// of it is used.
+	// Credentials are those that a node uses for any pod, sorted by the registry. Of those for a registry with mirrors
+	// only the one for all of it is used.
 	Credentials []Credential
 }
 

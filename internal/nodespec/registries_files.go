@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by itself.
-	// Source: kubelet, SetPreferredDockercfgPath of its root directory.
+	// kubeletCredentialsFile is where the kubelet looks for the credentials that it has for all pods. It reads it again by
+	// itself. Source: kubelet, SetPreferredDockercfgPath of its root directory.
 	kubeletCredentialsFile = `C:\var\lib\kubelet\config.json` //nolint:gosec // G101: a path
 	// defaultFolder is what containerd reads for the hosts that have no folder.
 	defaultFolder = "_default"
 	hostsFile     = "hosts.toml"
 )
 
-// The hosts that containerd asks where it must ask nobody. The names are in the error of the pull, so they say why it failed. Nobody can
-// ever have a name that ends in .invalid (RFC 6761).
+// The hosts that containerd asks where it must ask nobody. The names are in the error of the pull, so they say why it
+// failed. Nobody can ever have a name that ends in .invalid (RFC 6761).
 const (
 	blockedServer    = "https://blocked-by-image-config.invalid"
 	notAllowedServer = "https://not-among-allowed-registries-of-image-config.invalid"
@@ -110,10 +110,11 @@ func hostFiles(registry Registry, credentials []Credential) []File {
 	return append(list, hosts)
 }
 
-// credentialFiles is what the kubelet offers a registry for any pod. None for none. A registry that is never asked gets none, and neither
-// does one with mirrors: containerd offers what the kubelet gives it to each host that asks, also to mirrors and in place of their own. The
-// kubelet could keep it from that by the address that belongs to the credentials, and leaves it empty; on Linux nodes containers/image sees to
-// it. Source: containerd, internal/cri/server/images: ParseAuth; kubelet, kuberuntime_image.go.
+// credentialFiles is what the kubelet offers a registry for any pod. None for none. A registry that is never asked gets
+// none, and neither does one with mirrors: containerd offers what the kubelet gives it to each host that asks, also to
+// mirrors and in place of their own. The kubelet could keep it from that by the address that belongs to the
+// credentials, and leaves it empty; on Linux nodes containers/image sees to it. Source: containerd,
+// internal/cri/server/images: ParseAuth; kubelet, kuberuntime_image.go.
 func credentialFiles(registries Registries) []File {
 	elsewhere := func(name string) bool {
 		host := credentialHost(name)
@@ -141,9 +142,9 @@ func credentialHost(name string) string {
 	return host
 }
 
-// hostsTOML writes containerd's configuration of a host. Its loader is core/remotes/docker/config of containerd: it asks the hosts in the
-// order of the file and then the server. It ignores a file that it cannot read, which would open what is blocked; so nothing
-// stands in it twice, and whatever comes from the cluster is checked or quoted.
+// hostsTOML writes containerd's configuration of a host. Its loader is core/remotes/docker/config of containerd: it
+// asks the hosts in the order of the file and then the server. It ignores a file that it cannot read, which would open
+// what is blocked; so nothing stands in it twice, and whatever comes from the cluster is checked or quoted.
 type hostsTOML struct {
 	registry    Registry
 	credentials []Credential    // for all registries
@@ -171,8 +172,9 @@ func (h *hostsTOML) String() string {
 	return h.text.String()
 }
 
-// server is the registry itself. Its address is left to containerd, which knows where the images of docker.io are, unless it may lack a
-// certificate: containerd falls back to plain HTTP for addresses of that scheme only, and tries HTTPS first all the same.
+// server is the registry itself. Its address is left to containerd, which knows where the images of docker.io are,
+// unless it may lack a certificate: containerd falls back to plain HTTP for addresses of that scheme only, and tries
+// HTTPS first all the same.
 func (h *hostsTOML) server() {
 	if h.registry.Insecure {
 		h.line("server = " + tomlString("http://"+address(h.registry.Host)))
@@ -183,8 +185,8 @@ func (h *hostsTOML) server() {
 	}
 }
 
-// ownCredential is what the registry itself is asked with where the kubelet has nothing for it (see credentialFiles). A part of it may have
-// others, which can be told to nobody but the kubelet.
+// ownCredential is what the registry itself is asked with where the kubelet has nothing for it (see credentialFiles). A
+// part of it may have others, which can be told to nobody but the kubelet.
 func (h *hostsTOML) ownCredential() Secret {
 	whole := func(c Credential) bool {
 		return credentialHost(c.Registry) == h.registry.Host && !strings.Contains(c.Registry, "/")
@@ -225,8 +227,8 @@ func (h *hostsTOML) mirror(mirror Mirror) {
 	h.authorization(table+".header", mirror.Authorization)
 }
 
-// authorization writes the credentials for one host, as a table of its own. One that wants a token is asked for it with them. Source:
-// containerd, core/remotes/docker: WithAuthHeader.
+// authorization writes the credentials for one host, as a table of its own. One that wants a token is asked for it with
+// them. Source: containerd, core/remotes/docker: WithAuthHeader.
 func (h *hostsTOML) authorization(table string, credential Secret) {
 	if credential == "" || !isBase64(credential) {
 		return
@@ -236,7 +238,8 @@ func (h *hostsTOML) authorization(table string, credential Secret) {
 	h.line("Authorization = " + tomlString("Basic "+string(credential)))
 }
 
-// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so an invalid one is left out.
+// endpoint writes how to connect. An authority that containerd cannot read would fail every pull, so an invalid one is
+// left out.
 func (h *hostsTOML) endpoint(endpoint Endpoint) {
 	if endpoint.Insecure {
 		h.line("skip_verify = true")

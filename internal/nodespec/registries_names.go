@@ -61,11 +61,13 @@ func IsRegistryHost(host string) bool {
 	return !reservedName.MatchString(device) && len(folder) <= longestFolder
 }
 
-// longestFolder is the longest name of a folder on NTFS: one that is longer would keep the whole node from being configured.
+// longestFolder is the longest name of a folder on NTFS: one that is longer would keep the whole node from being
+// configured.
 const longestFolder = 255
 
 var (
-	// hostName is the part of the grammar of image names that stands before the port, in lower case; each label as DNS limits it.
+	// hostName is the part of the grammar of image names that stands before the port, in lower case; each label as DNS
+	// limits it.
 	hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
 	// repositoryPath is a part of the name of a repository. No component is "." or "..".
 	repositoryPath = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
@@ -73,7 +75,8 @@ var (
 	reservedName = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
-// isEndpointHost reports whether a host can stand in a URL as it is: name, IPv4 address or [IPv6 address], with a port or without.
+// isEndpointHost reports whether a host can stand in a URL as it is: name, IPv4 address or [IPv6 address], with a port
+// or without.
 func isEndpointHost(host string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
 	if rest, ok := strings.CutPrefix(host, "["); ok {

@@ -215,7 +215,8 @@ func settledRegistries() Inputs {
 	return in
 }
 
-// What lands on a host is pinned byte by byte; payload/containerd and lab/controlplane/kubelet read these files with the programs' own loaders.
+// What lands on a host is pinned byte by byte; payload/containerd and lab/controlplane/kubelet read these files with
+// the programs' own loaders.
 func TestGoldenRegistries(t *testing.T) {
 	root := filepath.Join("testdata", "registries")
 	for _, file := range registryFiles(settledRegistries()) {
@@ -331,7 +332,8 @@ func TestMatchesWildcard(t *testing.T) {
 	}
 }
 
-// registryFile is a legal path below the folder of the registries: no device, no part that ends in a dot, nothing that leads elsewhere.
+// registryFile is a legal path below the folder of the registries: no device, no part that ends in a dot, nothing that
+// leads elsewhere.
 var registryFile = regexp.MustCompile(`^C:\\k\\containerd\\registries\\(_default|[a-z0-9]([a-z0-9.-]*[a-z0-9])?(_[0-9]+_)?)\\(hosts\.toml|ca-[0-9a-f]{12}\.pem)$`)
 
 // checkRegistryFiles checks what must hold whatever the cluster says.

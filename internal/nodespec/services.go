@@ -11,8 +11,8 @@ var restartDelays = []time.Duration{10 * time.Second, 30 * time.Second, time.Min
 
 const restartReset = 5 * time.Minute
 
-// startAfterBoot is the start type of the kubelet and of all that depend on it, which would make Windows start it: after a boot the agent
-// starts them, when it has taken away what must not be there before the pods' network is.
+// startAfterBoot is the start type of the kubelet and of all that depend on it, which would make Windows start it:
+// after a boot the agent starts them, when it has taken away what must not be there before the pods' network is.
 const startAfterBoot = host.StartManual
 
 // services returns all services of a node, in the order in which they start. Their command lines stand in this package

@@ -160,7 +160,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// csi-proxy goes on after it said that it stopped; Windows ends the process that it started as the service, not that process's children.
+// csi-proxy goes on after it said that it stopped; Windows ends the process that it started as the service, not that
+// process's children.
 func TestCSIProxyIsTheProcessOfItsService(t *testing.T) {
 	words := wordsOf(t, mustMake(t, testInputs()), ServiceCSIProxy)
 	if !strings.HasSuffix(words[0], `\csi-proxy.exe`) {

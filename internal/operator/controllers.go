@@ -27,7 +27,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/remote"
 )
 
-// addControllers adds all controllers to the manager: those of every cluster at once, those of the Machine API once there is one.
+// addControllers adds all controllers to the manager: those of every cluster at once, those of the Machine API once
+// there is one.
 func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 	clientset, err := kubernetes.NewForConfig(c.RESTConfig)
 	if err != nil {

@@ -126,8 +126,8 @@ func (i installation) servesMachines() {
 	awaitInstance(i.T, i.admin, machine.Name)
 }
 
-// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine API comes, its
-// Machines become instances, without a restart.
+// an operator on a cluster without the Machine API starts and serves hosts of the ConfigMap; when the Machine
+// API comes, its Machines become instances, without a restart.
 func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 	i := install(t)
 	definition := takeAway(t, i.admin, "machines.machine.openshift.io")
@@ -139,7 +139,8 @@ func TestAClusterWithoutTheMachineAPI(t *testing.T) {
 	i.servesMachines()
 }
 
-// a Machine API that goes away while the operator starts holds up nothing else, and its Machines become instances when it comes back.
+// a Machine API that goes away while the operator starts holds up nothing else, and its Machines become
+// instances when it comes back.
 func TestMachinesThatCannotBeReadHoldUpNothingElse(t *testing.T) {
 	i := install(t)
 	var readable atomic.Bool

@@ -27,7 +27,8 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,resourceNames=windows-machine-config-operator,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=system,resources=events,verbs=create
 
-// leaderElectionID names the Lease by which one operator of several works. Its elections are events of the core API; all others are of events.k8s.io.
+// leaderElectionID names the Lease by which one operator of several works. Its elections are events of the core API;
+// all others are of events.k8s.io.
 const leaderElectionID = "windows-machine-config-operator"
 
 func newScheme() (*runtime.Scheme, error) {

@@ -30,8 +30,8 @@ func (c Config) metricsOptions() metricsserver.Options {
 	}
 }
 
-// servingCertificate is the one in a folder, as a mounted Secret has it, and follows its rotation. The Secret may come after the operator
-// has started, or never, where no service CA makes one: until then the certificate is self-signed.
+// servingCertificate is the one in a folder, as a mounted Secret has it, and follows its rotation. The Secret may come
+// after the operator has started, or never, where no service CA makes one: until then the certificate is self-signed.
 type servingCertificate struct {
 	directory  string
 	selfSigned func() (*tls.Certificate, error)

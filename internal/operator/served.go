@@ -22,15 +22,17 @@ var machineResource = machinev1beta1.GroupVersion.WithResource("machines")
 // servedInterval is how often the API server is asked for a resource that it did not have.
 const servedInterval = time.Minute
 
-// whenServed starts what works with a resource that a cluster need not have, once the API server has it: at the start of the operator
-// or at any time after. It is a Runnable of the manager to which start adds controllers. R-052
+// whenServed starts what works with a resource that a cluster need not have, once the API server has it: at the start
+// of the operator or at any time after. It is a Runnable of the manager to which start adds controllers. R-052
 type whenServed struct {
 	resource schema.GroupVersionResource
 	// served asks the API server.
 	served func(ctx context.Context, resource schema.GroupVersionResource) (bool, error)
-	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for nothing.
+	// missing is called when the API server says that it does not have the resource, until it has once gone well; nil for
+	// nothing.
 	missing func(ctx context.Context) error
-	// start is called until it finds the resource. An error other than that the API server has it no longer ends the operator.
+	// start is called until it finds the resource. An error other than that the API server has it no longer ends the
+	// operator.
 	start func() error
 	clock clock.WithTicker
 	log   logr.Logger
@@ -87,7 +89,8 @@ func (w *whenServed) without(ctx context.Context) error {
 	return nil
 }
 
-// servedBy asks the API server whether it has a resource. One that has not the group and version does not have the resource.
+// servedBy asks the API server whether it has a resource. One that has not the group and version does not have the
+// resource.
 func servedBy(api rest.Interface) func(context.Context, schema.GroupVersionResource) (bool, error) {
 	return func(ctx context.Context, resource schema.GroupVersionResource) (bool, error) {
 		list := &metav1.APIResourceList{}

@@ -1,5 +1,5 @@
-// Package payload holds the executables that hosts get: a manifest that names them, a store in which each lies under the digest of
-// its content, and an archive in which the ones that a host lacks travel to it as one compressed stream.
+// Package payload holds the executables that hosts get: a manifest that names them, a store in which each lies under
+// the digest of its content, and an archive in which the ones that a host lacks travel to it as one compressed stream.
 package payload
 
 import (
@@ -22,8 +22,8 @@ const ComponentAgent = "wicd"
 type Manifest struct {
 	Schema  int    `json:"schema"`
 	Version string `json:"version"` // of the operator that the payload was made for
-	// WindowBytes is how far back the archive's compression looks for repetitions, and so roughly what unpacking needs in memory.
-	// Zero takes DefaultWindowBytes.
+	// WindowBytes is how far back the archive's compression looks for repetitions, and so roughly what unpacking needs in
+	// memory. Zero takes DefaultWindowBytes.
 	WindowBytes int64       `json:"windowBytes,omitempty"`
 	Components  []Component `json:"components"`
 	// Absent are the components that the payload should have had. Payload.Missing tells of them.

@@ -21,8 +21,8 @@ import (
 //	the new file's sha256 and size
 //	one zstd frame: the new file, compressed with the whole old file as its raw dictionary
 //
-// Executables of two patch releases differ in addresses nearly everywhere, so that little of them is equal in blocks or chunks, but
-// between the addresses nearly everything is: a dictionary as large as the file finds it.
+// Executables of two patch releases differ in addresses nearly everywhere, so that little of them is equal in blocks or
+// chunks, but between the addresses nearly everything is: a dictionary as large as the file finds it.
 const (
 	patchMagic  = "WMCOPAT1"
 	patchHeader = len(patchMagic) + 2*(32+8)
@@ -69,7 +69,8 @@ func MakePatch(w io.Writer, from, to []byte) error {
 	return nil
 }
 
-// patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken anywhere.
+// patchWindow lets the whole old file be in reach of the end of the new one, up to the largest window that is taken
+// anywhere.
 func patchWindow(h PatchHeader) int {
 	window := int64(1) << bits.Len64(uint64(h.FromSize+h.ToSize-1)) //nolint:gosec // G115: no size is negative
 	return int(min(max(window, minWindowBytes), maxWindowBytes))
@@ -95,7 +96,8 @@ func ReadPatchHeader(r io.Reader) (PatchHeader, error) {
 	}, nil
 }
 
-// AsPatch reports whether content that an archive hands out is a patch, and gives what reads it from its beginning again.
+// AsPatch reports whether content that an archive hands out is a patch, and gives what reads it from its beginning
+// again.
 func AsPatch(content io.Reader) (whole io.Reader, patch bool, err error) {
 	r := bufio.NewReader(content)
 	start, err := r.Peek(len(patchMagic))
@@ -120,10 +122,10 @@ func (h PatchHeader) encode() []byte {
 	return data
 }
 
-// Apply reads the new file from the rest of a patch whose header was read, and the old file. When the old file is not the one that the
-// patch was made for, it gives ErrNotPatchable. The content ends in io.EOF only if size and digest of the new file are right, and in
-// ErrDamaged if not: the caller must keep nothing of what it could not read to its end. The old file must not change meanwhile. The
-// caller closes the content.
+// Apply reads the new file from the rest of a patch whose header was read, and the old file. When the old file is not
+// the one that the patch was made for, it gives ErrNotPatchable. The content ends in io.EOF only if size and digest of
+// the new file are right, and in ErrDamaged if not: the caller must keep nothing of what it could not read to its end.
+// The old file must not change meanwhile. The caller closes the content.
 func (h PatchHeader) Apply(patch io.Reader, from []byte) (io.ReadCloser, error) {
 	if int64(len(from)) != h.FromSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, and %d were expected", ErrNotPatchable, len(from), h.FromSize)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// writeRelease writes a payload of a kubelet, of which releases differ little, and of an agent, which is the same in all.
+// writeRelease writes a payload of a kubelet, of which releases differ little, and of an agent, which is the same in
+// all.
 func writeRelease(t *testing.T, number byte, earlier ...*Payload) (string, *Payload) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "payload")

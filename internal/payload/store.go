@@ -34,8 +34,8 @@ type Payload struct {
 	patches   map[string][]Patch // by the digest of the new file, the smallest first
 }
 
-// Load reads the manifest in a folder and checks that all files of all required components are in the store with the right size.
-// Content is checked against its digest whenever it is read.
+// Load reads the manifest in a folder and checks that all files of all required components are in the store with the
+// right size. Content is checked against its digest whenever it is read.
 func Load(directory string) (*Payload, error) {
 	data, err := os.ReadFile(filepath.Join(directory, manifestName)) //nolint:gosec // G304: the folder is the operator's own setting
 	if err != nil {
@@ -184,8 +184,8 @@ func (p *Payload) openStored(sum string) (file *os.File, compressed bool, err er
 	return file, false, err
 }
 
-// Open reads a file of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and not io.EOF.
-// The caller closes it.
+// Open reads a file of the payload. When the content is not what its digest says, the last Read gives ErrDamaged and
+// not io.EOF. The caller closes it.
 func (p *Payload) Open(sum string) (io.ReadCloser, error) {
 	f, known := p.bySum[sum]
 	if !known {

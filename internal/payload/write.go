@@ -25,20 +25,21 @@ type Build struct {
 	Components []Source
 	// Absent is Manifest.Absent.
 	Absent []Absent
-	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that is smaller
-	// than the compressed file.
+	// Earlier are payloads that hosts may have. Patches are made from their files to the changed ones of this, where that
+	// is smaller than the compressed file.
 	Earlier []*Payload
 }
 
-// Source is a component to be written. Size and SHA256 of its Files are not set; Content has one entry for each of them.
+// Source is a component to be written. Size and SHA256 of its Files are not set; Content has one entry for each of
+// them.
 type Source struct {
 	Component
 	// Content opens the content of each file.
 	Content []func() (io.ReadCloser, error)
 }
 
-// Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that are in the
-// store already are not written again. Equal input gives equal bytes.
+// Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that
+// are in the store already are not written again. Equal input gives equal bytes.
 func Write(directory string, build Build) (*Payload, error) {
 	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}
 	store := filepath.Join(directory, storeName)

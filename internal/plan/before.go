@@ -9,8 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// restorer plans how things get back to what the ledger says. A removal uses it for everything, an installation for what the spec no
-// longer names.
+// restorer plans how things get back to what the ledger says. A removal uses it for everything, an installation for
+// what the spec no longer names.
 type restorer struct {
 	facts Facts
 	why   string // "the host is given back"

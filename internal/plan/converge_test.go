@@ -106,7 +106,8 @@ func (o *operator) do(steps []plan.Step) {
 	}
 }
 
-// guarded looks at the host before a step: no kubelet starts while the plugin is configured and the pods' network is not there.
+// guarded looks at the host before a step: no kubelet starts while the plugin is configured and the pods' network is
+// not there.
 func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	t.Helper()
 	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == m.network && n.Subnet == m.subnet }) {

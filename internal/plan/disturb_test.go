@@ -73,8 +73,8 @@ func settled(t *testing.T, spec nodespec.NodeSpec) *model {
 	return m
 }
 
-// What a change of the cluster's settings does to a node in service: which services restart, and whether pods feel it, which is what goes
-// through the gate. All else is done at once. Back again is the same the other way around.
+// What a change of the cluster's settings does to a node in service: which services restart, and whether pods feel it,
+// which is what goes through the gate. All else is done at once. Back again is the same the other way around.
 func TestWhatAChangeDoesToANode(t *testing.T) {
 	everything := []string{"containerd", nodespec.ServiceKubelet, nodespec.ServiceHybridOverlay, nodespec.ServiceKubeProxy}
 	for what, test := range map[string]struct {

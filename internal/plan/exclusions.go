@@ -7,9 +7,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The exclusions of Microsoft Defender Antivirus are there before containerd starts, and made before it is stopped for a change. Where
-// Defender is not at work, there is nothing to exclude anything from; when it begins to work, they are drift. A Defender that refuses keeps
-// no host from becoming a node or from being given back: the refusal is noted in the ledger, and Defender is not asked again at once.
+// The exclusions of Microsoft Defender Antivirus are there before containerd starts, and made before it is stopped for
+// a change. Where Defender is not at work, there is nothing to exclude anything from; when it begins to work, they are
+// drift. A Defender that refuses keeps no host from becoming a node or from being given back: the refusal is noted in
+// the ledger, and Defender is not asked again at once.
 
 func (m *maker) addExclusions() {
 	if !m.facts.exclusionsCanChange() {
@@ -41,7 +42,8 @@ func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(list, exclusion.Is)
 }
 
-// runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as its container.
+// runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as
+// its container.
 func runs(facts Facts, exclusion host.Exclusion) bool {
 	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool { return nodespec.SamePath(process.Path, exclusion.Value) })
 }

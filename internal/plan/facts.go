@@ -38,11 +38,13 @@ type Facts struct {
 	Identity    IdentityFacts                `json:"identity"`
 	// Identities are the facts of the spec's further identities, by the identity's name.
 	Identities map[string]IdentityFacts `json:"identities,omitempty"`
-	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the store of roots.
+	// TrustedCertificates are the fingerprints that the spec, the ledger or an older operator names and that are in the
+	// store of roots.
 	TrustedCertificates []string `json:"trustedCertificates,omitempty"`
 	// ImportedCertificates are the fingerprints of those that an older operator says it has put there.
 	ImportedCertificates []string `json:"importedCertificates,omitempty"`
-	// Routes are the destinations that the spec or the ledger names and that are reached through the default route's adapter.
+	// Routes are the destinations that the spec or the ledger names and that are reached through the default route's
+	// adapter.
 	Routes []string `json:"routes,omitempty"`
 	// NoDefaultRoute is true when there is no such adapter. It is known only where a route is named.
 	NoDefaultRoute bool `json:"noDefaultRoute,omitempty"`
@@ -69,7 +71,8 @@ type APIServerFacts struct {
 	URL string `json:"url"` // as it was asked: https://api-int.<cluster>.<domain>:6443
 	// Resolved are the addresses of its host on this machine, IPv4 first; none when the name does not resolve.
 	Resolved []string `json:"resolved,omitempty"`
-	// Error is, in words for an administrator, why it cannot be reached; empty when it was resolved and a TCP connection was made.
+	// Error is, in words for an administrator, why it cannot be reached; empty when it was resolved and a TCP connection
+	// was made.
 	Error string `json:"error,omitempty"`
 }
 
@@ -107,7 +110,8 @@ type FileFact struct {
 
 // IdentityFacts are the key and the certificate of an identity on the host. The private key is never part of facts.
 type IdentityFacts struct {
-	// Request is the PEM certificate request for the key that waits on the host for its certificate; empty when none waits.
+	// Request is the PEM certificate request for the key that waits on the host for its certificate; empty when none
+	// waits.
 	Request string `json:"request,omitempty"`
 	// Current is the certificate in use; nil when there is none or it does not match its key.
 	Current *CertificateFacts `json:"current,omitempty"`

@@ -65,7 +65,8 @@ func answered(spec nodespec.NodeSpec) nodespec.NodeSpec {
 	return spec
 }
 
-// twoSpecs are of one host, one after the other. What stays when a spec does not name it any more is the same in both: see giveBackStale.
+// twoSpecs are of one host, one after the other. What stays when a spec does not name it any more is the same in both:
+// see giveBackStale.
 func twoSpecs(t *rapid.T) (a, b nodespec.NodeSpec) {
 	a, b = answered(wanted(t, "first ")), answered(wanted(t, "next "))
 	b.HostName, b.Features = a.HostName, a.Features
@@ -86,7 +87,8 @@ func sameHost(t *rapid.T, got, want *model) {
 	}
 }
 
-// A rollback, from wherever the upgrade has come to and when it is killed itself, gives back the host as it was before the upgrade.
+// A rollback, from wherever the upgrade has come to and when it is killed itself, gives back the host as it was before
+// the upgrade.
 func TestRollbackBringsBackTheFormerSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// leftovers are what an older operator has left on a host that it did not give back, without a ledger: services of a node that run
-// from C:\k, and their programs and configuration. The node takes their place, and a removal takes them away: without their operator
-// they are of no use, and their programs would be too large to keep.
+// leftovers are what an older operator has left on a host that it did not give back, without a ledger: services of a
+// node that run from C:\k, and their programs and configuration. The node takes their place, and a removal takes them
+// away: without their operator they are of no use, and their programs would be too large to keep.
 type leftovers struct {
 	there   bool
 	daemon  bool     // WICD held the environment
@@ -18,8 +18,8 @@ type leftovers struct {
 	folders []string // where none but a node puts such places
 }
 
-// findLeftovers looks for a service that is of a node by its name and runs from C:\k, and that the ledger does not know, or for a file that
-// only an older operator has.
+// findLeftovers looks for a service that is of a node by its name and runs from C:\k, and that the ledger does not
+// know, or for a file that only an older operator has.
 func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	l := leftovers{known: slices.Concat(recordedPaths(spec), OlderPaths())}
 	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`}, identityDirectories(spec)...)
@@ -119,7 +119,8 @@ func (l leftovers) goes(facts Facts, folder, name string) bool {
 	return shared && there && !l.path(facts, path).Existed
 }
 
-// theirs reports whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older operators put anything.
+// theirs reports whether what lies at a path is a leftover: it is, or holds, a place of a node, where none but older
+// operators put anything.
 func (l leftovers) theirs(path string) bool {
 	if isOlder(path) || isOlderMirror(path) {
 		return true
@@ -147,8 +148,8 @@ func (l leftovers) variable(facts Facts, name string) *string {
 	return pointer(facts.Environment, name)
 }
 
-// addReplaced adds the running services whose program a link takes the place of: a running program cannot be replaced. It does not
-// matter that they cannot start again before the node has its certificate.
+// addReplaced adds the running services whose program a link takes the place of: a running program cannot be replaced.
+// It does not matter that they cannot start again before the node has its certificate.
 func (m *maker) addReplaced(stops map[string]string) {
 	for _, link := range m.links {
 		if fact, there := m.facts.Files[link.Path]; !there || fact.LinkTarget != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// setUpNetwork waits for the HNS network and makes kube-proxy's endpoint on it, as soon as nothing keeps hybrid-overlay-node from
-// making the network. What needs the endpoint's address is planned when it has one.
+// setUpNetwork waits for the HNS network and makes kube-proxy's endpoint on it, as soon as nothing keeps
+// hybrid-overlay-node from making the network. What needs the endpoint's address is planned when it has one.
 func (m *maker) setUpNetwork() {
 	network := m.spec.Network
 	if network.HNSNetwork == "" || network.PodSubnet == "" || m.startsLater() {
@@ -23,8 +23,9 @@ func (m *maker) setUpNetwork() {
 	}
 }
 
-// takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use it: a kubelet that
-// finds the configuration of the CNI plugin takes pods. It is written again when the network is there. R-089
+// takeAwayForNetwork takes away what is not to be there before the HNS network, before a service starts that would use
+// it: a kubelet that finds the configuration of the CNI plugin takes pods. It is written again when the network is
+// there. R-089
 func (m *maker) takeAwayForNetwork() {
 	for _, file := range m.spec.Files {
 		if _, there := m.facts.Files[file.Path]; there && needsNetwork(file) && m.unmet[nodespec.NeedHNSNetwork] {
@@ -50,8 +51,8 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool { return needsNetwork(file) && nodespec.SamePath(file.Path, path) })
 }
 
-// markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the former one, from where
-// nobody reaches them any more, and must come anew.
+// markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the
+// former one, from where nobody reaches them any more, and must come anew.
 func (m *maker) markSubnet() {
 	if before, now := m.facts.PodSubnet, m.spec.Network.PodSubnet; before == "" || now == "" || before == now {
 		return
@@ -76,7 +77,8 @@ func (m *maker) startsLater() bool {
 	})
 }
 
-// networkReason says why the pods' network is not as it should be; empty when it is. As long as the node has no pod subnet, any will do.
+// networkReason says why the pods' network is not as it should be; empty when it is. As long as the node has no pod
+// subnet, any will do.
 func (m *maker) networkReason() string {
 	wanted := m.spec.Network
 	if wanted.HNSNetwork == "" {

@@ -12,7 +12,8 @@ import (
 // What operators before version 12 have put on hosts, of both generations: WICD with containerd, and before it WMCB
 // with Docker. Nothing else is theirs for certain. Docker itself is not: it came with the image.
 
-// olderFiles are their files, those that hold credentials among them. What the spec names too is replaced and not removed.
+// olderFiles are their files, those that hold credentials among them. What the spec names too is replaced and not
+// removed.
 var olderFiles = below(map[string][]string{
 	nodespec.Root: {
 		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe", "windows_exporter.exe",
@@ -32,10 +33,12 @@ var olderFiles = below(map[string][]string{
 // olderFolders are folders of theirs that hold nothing but what they made, parents after children.
 var olderFolders = []string{`C:\k\wicd-certs`, `C:\k\tls\certs`, `C:\k\tls`}
 
-// olderLogs are folders of logs that our services do not write to. They stay while the host is a node: somebody may want to read them.
+// olderLogs are folders of logs that our services do not write to. They stay while the host is a node: somebody may
+// want to read them.
 var olderLogs = []string{`C:\k\log`, nodespec.LogDirectory("hybrid-overlay"), nodespec.LogDirectory("wicd")}
 
-// olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked for one.
+// olderCertificates are the hybrid overlay's client certificates with their keys, a file for each time that it asked
+// for one.
 const olderCertificates = `C:\k\cni\config`
 
 // olderMirrors is where WICD's operator put a folder with a file hosts.toml for each registry that has mirrors.
@@ -47,7 +50,8 @@ const OlderImported = `C:\k\imported-certs.pem`
 // olderSigns are files that no other program has: where one of them lies, an older operator has been.
 var olderSigns = []string{`C:\k\windows-instance-config-daemon.exe`, `C:\k\wicd-kubeconfig`, `C:\k\wmcb.exe`}
 
-// olderVariables are the variables that WICD set, and took away where the cluster had no proxy: their values are its own.
+// olderVariables are the variables that WICD set, and took away where the cluster had no proxy: their values are its
+// own.
 var olderVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
 
 func below(names map[string][]string) []string {
@@ -84,8 +88,8 @@ func isOlderCertificate(name string) bool {
 	return strings.HasPrefix(name, "ovnkube-client-") && strings.HasSuffix(name, ".pem")
 }
 
-// isOlderMirror reports whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too: what the node does not
-// use of it goes as all else that no spec names any more.
+// isOlderMirror reports whether a path is one of a registry's mirrors. Unlike the other places this is one of ours too:
+// what the node does not use of it goes as all else that no spec names any more.
 func isOlderMirror(path string) bool {
 	return nodespec.Within(path, olderMirrors) && !nodespec.SamePath(path, olderMirrors)
 }
@@ -164,7 +168,8 @@ func (m *maker) stopForeignAgent() {
 	m.add(StopService{Service: nodespec.ServiceAgent}, "the agent of an older operator would undo the changes")
 }
 
-// killReplaced ends what runs from a program that a link takes the place of and that no service stops with it: shims of containers.
+// killReplaced ends what runs from a program that a link takes the place of and that no service stops with it: shims of
+// containers.
 func (m *maker) killReplaced() {
 	ofServices := map[int]bool{}
 	for _, service := range m.facts.Services {
@@ -182,7 +187,8 @@ func (m *maker) killReplaced() {
 	}
 }
 
-// removeOlder removes what an older operator has left and the node does not use, once all of the node's own services run.
+// removeOlder removes what an older operator has left and the node does not use, once all of the node's own services
+// run.
 func (m *maker) removeOlder(r *restorer, path string) {
 	used := func(other string) bool { return nodespec.Within(other, path) }
 	switch {

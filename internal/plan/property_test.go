@@ -153,8 +153,8 @@ func TestSameInputsSamePlan(t *testing.T) {
 	})
 }
 
-// After a successful apply the plan is empty, from every state of the host, to every spec, and when the agent is killed on the way. No
-// step disturbs pods without saying so: converge looks at each.
+// After a successful apply the plan is empty, from every state of the host, to every spec, and when the agent is killed
+// on the way. No step disturbs pods without saying so: converge looks at each.
 func TestPlanAfterApplyIsEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := before(t)

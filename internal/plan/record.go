@@ -89,8 +89,8 @@ func pathBefore(facts Facts, path string) PathBefore {
 	return before
 }
 
-// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not ours, unless an older
-// operator has left it.
+// rememberNetworks adds the networks of the spec that are not there yet: what is there before our services run is not
+// ours, unless an older operator has left it.
 func rememberNetworks(facts Facts, spec nodespec.NodeSpec, left bool) []string {
 	networks := slices.Clone(facts.Ledger.Networks)
 	for _, name := range spec.Network.OwnedNetworks {

@@ -50,7 +50,8 @@ func Remove(facts Facts) Plan {
 // remover plans a removal.
 type remover struct{ restorer }
 
-// endServices ends the agent's own service first, so that it repairs nothing, then the others, dependents before what they need.
+// endServices ends the agent's own service first, so that it repairs nothing, then the others, dependents before what
+// they need.
 func (r *remover) endServices() {
 	names := r.services()
 	isAgent := func(name string) bool { return strings.EqualFold(name, nodespec.ServiceAgent) }
@@ -160,7 +161,8 @@ func (r *remover) hostName() {
 	}
 }
 
-// restart ends the plan with a restart when something needs it. As with an installation, the agent looks again before it restarts.
+// restart ends the plan with a restart when something needs it. As with an installation, the agent looks again before
+// it restarts.
 func (r *remover) restart() {
 	reason := r.restartReason()
 	if reason == "" {

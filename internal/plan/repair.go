@@ -63,8 +63,8 @@ func (m *maker) ofLacking(commandLine string) bool {
 	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool { return Mentions(commandLine, release.Directory) })
 }
 
-// holdServices marks the services that stay as they are: those that run or are to run from a release that lacks files, and those with
-// which one would stop that could not start again.
+// holdServices marks the services that stay as they are: those that run or are to run from a release that lacks files,
+// and those with which one would stop that could not start again.
 func (m *maker) holdServices() {
 	m.held = map[string]bool{}
 	pinned := map[string]bool{}
@@ -81,8 +81,9 @@ func (m *maker) holdServices() {
 	}
 }
 
-// holdsFile reports whether a file stays as it is, because a service uses it that does: one that runs would not notice the change, nor
-// anybody later, and one of another version may not understand it. What follows the network must follow it.
+// holdsFile reports whether a file stays as it is, because a service uses it that does: one that runs would not notice
+// the change, nor anybody later, and one of another version may not understand it. What follows the network must follow
+// it.
 func (m *maker) holdsFile(file nodespec.File) bool {
 	if _, there := m.facts.Files[file.Path]; !there {
 		return false
@@ -116,8 +117,8 @@ func (m *maker) cannotStart(service nodespec.Service) bool {
 	return m.held[strings.ToLower(service.Name)] && !runs && !m.canStart(fact)
 }
 
-// repairBeforeRestart is for a host that waits for a restart, which the operator decides: a node that was one comes up all the same after a
-// boot for another reason. No pod starts before the network is there.
+// repairBeforeRestart is for a host that waits for a restart, which the operator decides: a node that was one comes up
+// all the same after a boot for another reason. No pod starts before the network is there.
 func (m *maker) repairBeforeRestart() {
 	m.stops = nil
 	m.files = slices.DeleteFunc(m.files, func(file nodespec.File) bool {
@@ -155,7 +156,8 @@ func (m *maker) startConfigured() {
 	}
 }
 
-// differs reports whether a file that a service reads at its start is another than it should be, and is not written now.
+// differs reports whether a file that a service reads at its start is another than it should be, and is not written
+// now.
 func (m *maker) differs(service nodespec.Service) bool {
 	return slices.ContainsFunc(m.spec.Files, func(file nodespec.File) bool {
 		return restartsOn(service, file) && !m.changes(file.Path) && m.fileReason(file) != ""

@@ -7,9 +7,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Routes through the adapter of the default route, such as the one to a cloud's metadata service. Windows loses them at each boot, and when
-// the HNS network takes that adapter or gives it back: so they are looked for like all else. Without a default route there is nothing to
-// lead them through, and they wait for it.
+// Routes through the adapter of the default route, such as the one to a cloud's metadata service. Windows loses them at
+// each boot, and when the HNS network takes that adapter or gives it back: so they are looked for like all else.
+// Without a default route there is nothing to lead them through, and they wait for it.
 
 func (m *maker) addRoutes() {
 	for _, destination := range m.spec.Routes {

@@ -94,9 +94,9 @@ func (m *maker) restartReason(service nodespec.Service, fact host.Service) strin
 	return ""
 }
 
-// stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in between, the next plan
-// finds a stopped service and starts it.
-// Dependents stop first, each in a step of its own, so that the plan says of each what it means for pods. The second call does nothing.
+// stopServices stops what a change needs to stand still before anything is changed: when the agent is killed in
+// between, the next plan finds a stopped service and starts it. Dependents stop first, each in a step of its own, so
+// that the plan says of each what it means for pods. The second call does nothing.
 func (m *maker) stopServices() {
 	if m.stopped {
 		return

@@ -9,8 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than releases stay
-// until the removal, if they hold something that we did not make: it may be pods' data. Features and the host name stay too: a change of them restarts the host.
+// giveBackStale takes away what we put on the host for an earlier spec and this one does not name. Folders other than
+// releases stay until the removal, if they hold something that we did not make: it may be pods' data. Features and the
+// host name stay too: a change of them restarts the host.
 func (m *maker) giveBackStale() {
 	r := &restorer{facts: m.facts, why: "the node does not need it any more"}
 	stale := m.stale()
@@ -59,8 +60,9 @@ func (m *maker) giveBackStale() {
 // draftSuffix ends the name of a file that is being written: what a host's Files leave where a write was cut off.
 const draftSuffix = ".wmco-tmp"
 
-// goesWhole reports whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry without mirrors. It goes
-// in one step: containerd takes an empty folder for a registry about which there is nothing to be said, blocked or not.
+// goesWhole reports whether a folder of ours below C:\k holds nothing but what is stale too, such as that of a registry
+// without mirrors. It goes in one step: containerd takes an empty folder for a registry about which there is nothing to
+// be said, blocked or not.
 func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	fact := m.facts.Files[path]
 	// A write that was cut off leaves a draft beside the file.
@@ -76,8 +78,8 @@ func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	return fact.Listed && !slices.ContainsFunc(fact.Entries, func(name string) bool { return !m.goesWhole(path+`\`+name, stale) })
 }
 
-// removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it. Containers hold on to
-// the shim that they were started with, so this can be long after an upgrade.
+// removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it.
+// Containers hold on to the shim that they were started with, so this can be long after an upgrade.
 func (m *maker) removeRelease(r *restorer, directory string) {
 	if slices.ContainsFunc(m.facts.Kept, func(kept string) bool { return nodespec.SamePath(kept, directory) }) {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// The authorities that the whole machine trusts. Programs that run see a change of Windows' store of roots: none is restarted for one.
+// The authorities that the whole machine trusts. Programs that run see a change of Windows' store of roots: none is
+// restarted for one.
 
 func (m *maker) trustCertificates() {
 	for _, certificate := range m.spec.TrustedCertificates {
@@ -41,7 +42,8 @@ func (f Facts) trusts(fingerprint string) bool {
 	return containsFold(f.TrustedCertificates, fingerprint)
 }
 
-// rememberCertificates adds those of the spec, and those that an older operator has put into the store: they are as if not there before.
+// rememberCertificates adds those of the spec, and those that an older operator has put into the store: they are as if
+// not there before.
 func rememberCertificates(facts Facts, spec nodespec.NodeSpec, left leftovers) map[string]bool {
 	var names []string
 	for _, certificate := range spec.TrustedCertificates {
@@ -72,8 +74,8 @@ const (
 	shortFingerprint = 12
 )
 
-// authority names a certificate for people: by its subject, and by a part of the fingerprint, because an authority that renews its
-// certificate has two of one subject.
+// authority names a certificate for people: by its subject, and by a part of the fingerprint, because an authority that
+// renews its certificate has two of one subject.
 func authority(fingerprint, subject string) string {
 	short := fingerprint[:min(shortFingerprint, len(fingerprint))]
 	printable := strings.Map(func(r rune) rune {

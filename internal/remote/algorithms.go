@@ -8,8 +8,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// legacyAlgorithms are what old SSH servers need and an administrator may allow: their weaknesses are known, and still cost an attacker on
-// the way some work. What is broken outright (arcfour, ssh-dss, 3des-cbc, diffie-hellman-group1-sha1) cannot be allowed.
+// legacyAlgorithms are what old SSH servers need and an administrator may allow: their weaknesses are known, and still
+// cost an attacker on the way some work. What is broken outright (arcfour, ssh-dss, 3des-cbc,
+// diffie-hellman-group1-sha1) cannot be allowed.
 var legacyAlgorithms = []string{
 	ssh.InsecureKeyExchangeDH14SHA1, ssh.InsecureKeyExchangeDHGEXSHA1, ssh.InsecureCipherAES128CBC, ssh.HMACSHA1, ssh.InsecureHMACSHA196, ssh.KeyAlgoRSA,
 }
@@ -36,9 +37,9 @@ type algorithms struct {
 	keyExchanges, ciphers, macs, hostKeys, signatures []string
 }
 
-// offeredAlgorithms are those without known weaknesses, then those of legacy that may be allowed. The host-key algorithms of the pinned key
-// come first: a server with several keys must present the one that was seen before. In FIPS mode the SSH library leaves out what is not
-// approved.
+// offeredAlgorithms are those without known weaknesses, then those of legacy that may be allowed. The host-key
+// algorithms of the pinned key come first: a server with several keys must present the one that was seen before. In
+// FIPS mode the SSH library leaves out what is not approved.
 func offeredAlgorithms(legacy []string, pinned *HostKey) algorithms {
 	modern, insecure := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
 	allowed := func(known []string) []string {
@@ -91,8 +92,8 @@ func (a algorithms) loginSigner(signer ssh.Signer) (ssh.Signer, error) {
 	return ssh.NewSignerWithAlgorithms(rsaSigner, a.signatures)
 }
 
-// allowHint says how an administrator lets the operator speak with a server that has nothing better; empty when nothing that the server
-// offers may be allowed.
+// allowHint says how an administrator lets the operator speak with a server that has nothing better; empty when nothing
+// that the server offers may be allowed.
 func allowHint(offered []string) string {
 	var names []string
 	for _, name := range offered {

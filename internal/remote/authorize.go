@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// administratorsKeys is the file that OpenSSH for Windows reads for members of the group Administrators, as its own configuration has it.
+	// administratorsKeys is the file that OpenSSH for Windows reads for members of the group Administrators, as its own
+	// configuration has it.
 	administratorsKeys = "/C:/ProgramData/ssh/administrators_authorized_keys"
 	// ownKeys is the file for all others, below their profile.
 	ownKeys = ".ssh/authorized_keys"
@@ -24,9 +25,10 @@ const (
 )
 
 // Authorize makes a host accept a public key for the user, who is logged in with another one: the key is added to
-// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the user in. The file is
-// written in place, so that it keeps its access list, without which sshd refuses it. Keys that are there already stay, and nothing is written
-// if the key is among them. The file is read again before success is reported.
+// C:\ProgramData\ssh\administrators_authorized_keys or to the user's own .ssh\authorized_keys, whichever has let the
+// user in. The file is written in place, so that it keeps its access list, without which sshd refuses it. Keys that are
+// there already stay, and nothing is written if the key is among them. The file is read again before success is
+// reported.
 func Authorize(ctx context.Context, connection *Connection, publicKey ssh.PublicKey, user string) error {
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")
@@ -57,8 +59,8 @@ func authorize(s *fileSession, key ssh.PublicKey, user string, loggedInWith ssh.
 	return nil
 }
 
-// authorizedKeys finds the file by which the user is let in, and reads it: the first that accepts the key which the user is logged in with, or
-// else the first that is there.
+// authorizedKeys finds the file by which the user is let in, and reads it: the first that accepts the key which the
+// user is logged in with, or else the first that is there.
 func authorizedKeys(s *fileSession, user string, loggedInWith ssh.PublicKey) (name string, content []byte, err error) {
 	candidates := []string{administratorsKeys, path.Join(profile(s, user), ownKeys)}
 	for _, candidate := range candidates {

@@ -153,9 +153,9 @@ func (c *Connection) ping() error {
 	return err
 }
 
-// do runs work, which waits for the host, and limits it: when w's limit passes, the host counts as hung and the connection is
-// closed. When ctx ends, soft (if any) asks the work to end; if that does not help soon, the connection is closed. Either way the
-// work has ended when do returns.
+// do runs work, which waits for the host, and limits it: when w's limit passes, the host counts as hung and the
+// connection is closed. When ctx ends, soft (if any) asks the work to end; if that does not help soon, the connection
+// is closed. Either way the work has ended when do returns.
 func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -188,8 +188,8 @@ func (c *Connection) do(ctx context.Context, w *watch, soft func(), work func() 
 	return err
 }
 
-// verdict turns an error of work into what the caller gets: the context's cause and time-outs as they are, the loss of the
-// connection if that is behind it, and otherwise what explain makes of it.
+// verdict turns an error of work into what the caller gets: the context's cause and time-outs as they are, the loss of
+// the connection if that is behind it, and otherwise what explain makes of it.
 func (c *Connection) verdict(ctx context.Context, err error, explain func(error) error) error {
 	var timeout *TimeoutError
 	switch {

@@ -1,6 +1,6 @@
-// Package remote speaks SSH with Windows hosts: it connects under time limits and with pinned host keys, brings the agent and
-// its inputs over SFTP, and runs the agent's verbs. The only command line that it ever sends is the agent's path and plain words
-// that mean the same to cmd.exe and to PowerShell.
+// Package remote speaks SSH with Windows hosts: it connects under time limits and with pinned host keys, brings the
+// agent and its inputs over SFTP, and runs the agent's verbs. The only command line that it ever sends is the agent's
+// path and plain words that mean the same to cmd.exe and to PowerShell.
 package remote
 
 import (
@@ -39,11 +39,11 @@ type Target struct {
 	Key sshkey.Key
 	// HostKey is the pinned host key; nil at the first contact.
 	HostKey *HostKey
-	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows is taken (and then
-	// pinned by the caller).
+	// Expected are the fingerprints of which the host must show one at the first contact. Without any, whatever it shows
+	// is taken (and then pinned by the caller).
 	Expected []string
-	// NoHostAt says what an address is at which no host can be; empty when one can. Nothing is sent to such an address, also where a name
-	// leads there. Nil excludes none.
+	// NoHostAt says what an address is at which no host can be; empty when one can. Nothing is sent to such an address,
+	// also where a name leads there. Nil excludes none.
 	NoHostAt func(netip.Addr) string
 }
 
@@ -55,7 +55,8 @@ type Dialer struct {
 	Clock clock.WithTicker
 	// Limits are how long a host may take.
 	Limits Limits
-	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them. Others are ignored.
+	// LegacyAlgorithms are SSH algorithms that are allowed besides the modern ones, as ParseLegacyAlgorithms reads them.
+	// Others are ignored.
 	LegacyAlgorithms []string
 	// Rand makes names of temporary files; nil means crypto/rand.
 	Rand io.Reader

@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else: no option, no
-// port, no path.
+// what stands in the list of hosts is an address to dial and a name to log in with, and can become nothing else:
+// no option, no port, no path.
 func FuzzEntriesAreAddressesAndUsersAndNothingElse(f *testing.F) {
 	for key, value := range map[string]string{
 		"10.1.42.1": "username=Administrator", "win.example.com": "username=-oProxyCommand=calc", "-oProxyCommand": "username=core", "10.0.0.1:2222": "username=a",

@@ -42,7 +42,8 @@ func members(n int) string {
 	return strings.TrimSuffix(text.String(), ",")
 }
 
-// A host may be in the hands of somebody else, and then says what they like. Each is held by a bound, named, and costs nothing but itself.
+// A host may be in the hands of somebody else, and then says what they like. Each is held by a bound, named, and costs
+// nothing but itself.
 func TestWhatAHostileHostAnswers(t *testing.T) {
 	longStep := verb.Line{Type: verb.TypeStep, Step: &verb.Step{Name: strings.Repeat("s", 1<<20), State: verb.StepProgress}}
 	for name, c := range map[string]struct {

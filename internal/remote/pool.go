@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not wait for each
-// other, unless there are Limits.Connections in use. Make it with NewPool.
+// Pool keeps connections by instance, so that one reconcile after another uses the same. Different instances do not
+// wait for each other, unless there are Limits.Connections in use. Make it with NewPool.
 type Pool struct {
 	dialer *Dialer
 	places *semaphore.Weighted // one for each connection, until its end
@@ -36,8 +36,9 @@ func NewPool(dialer *Dialer) *Pool {
 	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)), entries: map[string]*entry{}}
 }
 
-// Get returns the living connection of target's instance, or dials. A connection with another address, user, key or host key than
-// the target's is closed first, also under others that use it. Every Get that brings a connection is followed by a Release.
+// Get returns the living connection of target's instance, or dials. A connection with another address, user, key or
+// host key than the target's is closed first, also under others that use it. Every Get that brings a connection is
+// followed by a Release.
 func (p *Pool) Get(ctx context.Context, target Target) (*Connection, error) {
 	e, err := p.claim(ctx, target.Instance)
 	if err != nil {
@@ -100,8 +101,8 @@ func (p *Pool) takePlace(ctx context.Context) error {
 	return nil
 }
 
-// evictOne closes a connection that nobody uses, if there is one. Those that were lost have given their places back already. It is called with p
-// locked.
+// evictOne closes a connection that nobody uses, if there is one. Those that were lost have given their places back
+// already. It is called with p locked.
 func (p *Pool) evictOne() {
 	for instance, e := range p.entries {
 		if e.idle == nil {

@@ -92,11 +92,12 @@ func (r *remover) run(ctx context.Context, s *fileSession) error {
 	return nil
 }
 
-// deepest is how many folders may lie in each other. Windows has longer paths only for who asks for them, and a host may tell of folders
-// without an end.
+// deepest is how many folders may lie in each other. Windows has longer paths only for who asks for them, and a host
+// may tell of folders without an end.
 const deepest = 64
 
-// remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is noted.
+// remove deletes one entry; a folder with all in it. Its error ends the whole removal; what merely cannot be deleted is
+// noted.
 func (r *remover) remove(ctx context.Context, s *fileSession, name string, folder bool, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err

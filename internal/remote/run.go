@@ -11,12 +11,13 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _ -, beginning
-// with a letter or a dash, or an IPv4 network. Each line of the answer goes to onLine (which may be nil); the last one, a result or a notice that the
-// host restarts, is returned. After such a notice the connection is closed when the host has ended the session.
+// Run runs one verb of the agent and waits for its end. The arguments must be plain words: letters, digits and . : \ _
+// -, beginning with a letter or a dash, or an IPv4 network. Each line of the answer goes to onLine (which may be nil);
+// the last one, a result or a notice that the host restarts, is returned. After such a notice the connection is closed
+// when the host has ended the session.
 //
-// A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the session is
-// closed; the agent may live on.
+// A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the
+// session is closed; the agent may live on.
 func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string, onLine func(verb.Line)) (verb.Line, error) {
 	command, err := commandLine(agentPath, name, args)
 	if err != nil {

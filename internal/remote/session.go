@@ -63,8 +63,8 @@ func (c *Connection) refused(err error) error {
 	return e
 }
 
-// finish waits until a session has ended, and closes it when that takes too long; a nil watch closes it at once. A session that does
-// not even end then takes the connection with it.
+// finish waits until a session has ended, and closes it when that takes too long; a nil watch closes it at once. A
+// session that does not even end then takes the connection with it.
 func (c *Connection) finish(ctx context.Context, s *session, w *watch) {
 	done := make(chan struct{})
 	go func() {

@@ -52,8 +52,8 @@ type fileSession struct {
 	flooded bool
 }
 
-// operationLimit is how much a host may answer to one file operation, in bytes. A list of a folder takes some KiB, and what acknowledges a
-// transfer a thousandth of it.
+// operationLimit is how much a host may answer to one file operation, in bytes. A list of a folder takes some KiB, and
+// what acknowledges a transfer a thousandth of it.
 const operationLimit = 32 << 20
 
 // errFlood ends a session whose host sends without an end.
@@ -129,7 +129,8 @@ func (c *Connection) sftp(ctx context.Context) (*fileSession, error) {
 	return s, err
 }
 
-// openFiles opens an SFTP session: 32 KiB packets, which every server takes, and up to 64 of them under way: a channel's window.
+// openFiles opens an SFTP session: 32 KiB packets, which every server takes, and up to 64 of them under way: a
+// channel's window.
 func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 	raw, err := c.open(ctx)
 	if err != nil {
@@ -203,8 +204,8 @@ func (c *Connection) Exists(ctx context.Context, windows string) (bool, error) {
 	return info != nil, err
 }
 
-// Has reports whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in place, one whose name
-// follows from its content need not be sent again then.
+// Has reports whether there is a file of this size in bytes at a Windows path. Since Upload puts only whole files in
+// place, one whose name follows from its content need not be sent again then.
 func (c *Connection) Has(ctx context.Context, windows string, size int64) (bool, error) {
 	info, err := c.stat(ctx, windows)
 	return info != nil && !info.IsDir() && info.Size() == size, err
@@ -230,8 +231,9 @@ func (c *Connection) stat(ctx context.Context, windows string) (fs.FileInfo, err
 	return info, nil
 }
 
-// makeFolders makes a folder with all above it. The drive's root is always there. All are asked for at the same time, again as long as
-// that brings one more: a server that answers in turn has then made them after one round trip, and any after as many as there are folders.
+// makeFolders makes a folder with all above it. The drive's root is always there. All are asked for at the same time,
+// again as long as that brings one more: a server that answers in turn has then made them after one round trip, and any
+// after as many as there are folders.
 func makeFolders(s *fileSession, folder string) error {
 	var folders []string // the deepest last
 	for f := folder; strings.Count(f, "/") >= 2; f = path.Dir(f) {

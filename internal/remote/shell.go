@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// shellQuestion is answered differently by each shell: cmd.exe knows %OS%, PowerShell knows $PSHOME, others know neither.
+// shellQuestion is answered differently by each shell: cmd.exe knows %OS%, PowerShell knows $PSHOME, others know
+// neither.
 const shellQuestion = "echo %OS% $PSHOME"
 
 // shellAnswerLimit bounds what is read of the answer, in bytes.
@@ -65,9 +66,9 @@ func (x *execution) notStarted(ctx context.Context, s *session) error {
 	return e
 }
 
-// blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the reason is
-// AgentDidNotStart, and the message quotes Windows. Access is denied counts: the user could write the program, so something else
-// keeps him from running it.
+// blockedTexts are what English Windows says when a policy or an antivirus stops a program. In other languages the
+// reason is AgentDidNotStart, and the message quotes Windows. Access is denied counts: the user could write the
+// program, so something else keeps him from running it.
 var blockedTexts = []string{
 	"access is denied", "blocked by group policy", "virus or potentially unwanted", "blocked by your administrator", "has been blocked", "application control policy",
 }

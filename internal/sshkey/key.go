@@ -1,4 +1,5 @@
-// Package sshkey reads the private key by which the operator logs in to Windows hosts, and keeps it out of logs and messages.
+// Package sshkey reads the private key by which the operator logs in to Windows hosts, and keeps it out of logs and
+// messages.
 package sshkey
 
 import (

@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// Printable returns a text as one line of printable characters: terminals obey control characters, and others turn text around.
+// Printable returns a text as one line of printable characters: terminals obey control characters, and others turn text
+// around.
 func Printable(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,6 @@
-// Package userdata makes the script that a cloud hands to a new Windows machine, so that the operator can log in to it: an SSH server
-// on port 22 that accepts the operator's key, and the ports of a node open. Nothing in the script is secret.
+// Package userdata makes the script that a cloud hands to a new Windows machine, so that the operator can log in to it:
+// an SSH server on port 22 that accepts the operator's key, and the ports of a node open. Nothing in the script is
+// secret.
 //
 // templates/script.tmpl is the script; beside it is one file for each form in which platforms run it, which says which
 // program runs it, when and as which user. Scripts are ASCII, since Windows PowerShell 5.1 takes a file without byte

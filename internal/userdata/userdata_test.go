@@ -52,8 +52,8 @@ func generate(t testing.TB, platform string) string {
 
 var platforms = []string{"AWS", "Azure", "GCP", "Nutanix", "VSphere", "None"}
 
-// What a machine is handed is pinned byte by byte. After a wanted change: go test ./internal/userdata -update, and read the difference.
-// hack/powershell parses these files. R-024
+// What a machine is handed is pinned byte by byte. After a wanted change: go test ./internal/userdata -update, and read
+// the difference. hack/powershell parses these files. R-024
 func TestGoldenScripts(t *testing.T) {
 	scripts := map[string]string{}
 	for _, platform := range platforms {

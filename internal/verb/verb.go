@@ -91,8 +91,8 @@ type Result struct {
 	Plan  *plan.Plan  `json:"plan,omitempty"`  // plan: what would be done; apply, rollback, settle and remove: what is left, with what it needs
 	// Checks are the results of verify.
 	Checks []CheckResult `json:"checks,omitempty"`
-	// KubeletStarted is when the kubelet began that was checked, by the host's clock: what its Node said before is not its word. Of verify, and
-	// zero where that is not known.
+	// KubeletStarted is when the kubelet began that was checked, by the host's clock: what its Node said before is not its
+	// word. Of verify, and zero where that is not known.
 	KubeletStarted time.Time `json:"kubeletStarted,omitzero"`
 	// Removed is true when remove has nothing left to do but its own files, which the operator deletes.
 	Removed bool `json:"removed,omitempty"`

@@ -1,5 +1,5 @@
-// Package audit reads what the lab's API server writes down of each request: who did what, and whether it was allowed. It compares that with the
-// rules of RBAC.
+// Package audit reads what the lab's API server writes down of each request: who did what, and whether it was allowed.
+// It compares that with the rules of RBAC.
 package audit
 
 import (
@@ -46,7 +46,8 @@ func (e Event) Resource() string {
 	return e.Object.Resource + "/" + e.Object.Subresource
 }
 
-// Forbidden reports whether RBAC had no rule for the request, or a check that comes after it found that one was missing.
+// Forbidden reports whether RBAC had no rule for the request, or a check that comes after it found that one was
+// missing.
 func (e Event) Forbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid" || e.Response.Code == 403
 }

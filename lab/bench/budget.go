@@ -41,7 +41,8 @@ const (
 	maxAddedSeconds    = 10
 	maxPatchPercent    = 10
 	maxArrivalSeconds  = 600
-	// maxOwnArrivalSeconds is for the last look at a host whose user data is at work, the last one at a host that restarts, and round trips.
+	// maxOwnArrivalSeconds is for the last look at a host whose user data is at work, the last one at a host that
+	// restarts, and round trips.
 	maxOwnArrivalSeconds = 28
 
 	// distant is the round trip at which the time that is added by us has a budget.
@@ -182,7 +183,8 @@ func restartLines(r Result) []Line {
 	}
 }
 
-// arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only slow.
+// arrivalLines are of virtual time, which is the same on every machine: who is late is over its budget, and not only
+// slow.
 func arrivalLines(r Result) []Line {
 	const subject = "1 new Machine, 50 ms round trip, 100 Mbit/s"
 	var a rig.Arrival

@@ -1,5 +1,6 @@
-// Package bench measures in the lab what configuring hosts costs, and compares it with the budgets: what crosses the network, what
-// is started on hosts, what is written to the API server, and how long it takes with hosts that cost nothing themselves.
+// Package bench measures in the lab what configuring hosts costs, and compares it with the budgets: what crosses the
+// network, what is started on hosts, what is written to the API server, and how long it takes with hosts that cost
+// nothing themselves.
 package bench
 
 import (
@@ -36,7 +37,8 @@ type Payload struct {
 	PackSeconds float64 `json:"packSeconds"`
 }
 
-// Whole is the way of one host whose payload is as large as the real one, beside which the agent is as small as in life.
+// Whole is the way of one host whose payload is as large as the real one, beside which the agent is as small as in
+// life.
 type Whole struct {
 	Payload Payload `json:"payload"`
 	Join    Join    `json:"join"`
@@ -132,14 +134,14 @@ type Patch struct {
 // Transfer compares two ways to bring the same payload to one host, from login to the last byte.
 type Transfer struct {
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
-	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip. In our way the agent comes first, as it is, and
-	// then all the others in an archive.
+	// PlainSeconds is the raw files one after the other, 32 KiB for each round trip. In our way the agent comes first, as
+	// it is, and then all the others in an archive.
 	PlainSeconds   float64 `json:"plainSeconds"`
 	AgentSeconds   float64 `json:"agentSeconds"`
 	ArchiveSeconds float64 `json:"archiveSeconds"`
 	PlainBytes     int64   `json:"plainBytes"` // received by the host
-	// PlainPart is the share of the files that plain was measured with, when that would take too long with all; 1 for all. Its seconds
-	// and bytes are extrapolated: each packet waits for the one before.
+	// PlainPart is the share of the files that plain was measured with, when that would take too long with all; 1 for all.
+	// Its seconds and bytes are extrapolated: each packet waits for the one before.
 	PlainPart float64 `json:"plainPart"`
 	OwnBytes  int64   `json:"ownBytes"`
 }

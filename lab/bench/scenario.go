@@ -127,7 +127,8 @@ func (s *scenario) leftAlone(ctx context.Context) (Quiet, error) {
 	return s.quiet(LeftAlone, func() error { return s.wait(ctx, s.idle) })
 }
 
-// lookAgain cuts the operator's connections to the API server and touches all that it watches, so that it looks at each instance.
+// lookAgain cuts the operator's connections to the API server and touches all that it watches, so that it looks at each
+// instance.
 func (s *scenario) lookAgain(ctx context.Context) (Quiet, error) {
 	return s.quiet(LookAgain, func() error {
 		looked, err := s.awaitReconciles()

@@ -15,7 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// settled runs settle in a bubble, whose time passes only when nothing is left to do, and returns how much of it passed.
+// settled runs settle in a bubble, whose time passes only when nothing is left to do, and returns how much of it
+// passed.
 func settled(t *testing.T, look func(passed time.Duration) (activity, error)) (passed time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

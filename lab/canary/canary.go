@@ -24,8 +24,8 @@ type Secrets map[string][]string
 // shortest is the length in characters from which a part of a key is no chance.
 const shortest = 32
 
-// AddKey enters a private key in PEM form: its lines but the first, which is the same for all keys of a kind, and the whole as a Secret
-// holds it.
+// AddKey enters a private key in PEM form: its lines but the first, which is the same for all keys of a kind, and the
+// whole as a Secret holds it.
 func (s Secrets) AddKey(what string, key []byte) {
 	first := true
 	for line := range strings.Lines(string(key)) {

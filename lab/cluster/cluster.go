@@ -55,10 +55,11 @@ type Options struct {
 	Audit bool
 	// ExternalSigner leaves certificate signing requests that were approved to somebody else to sign, with CSRSigner.
 	ExternalSigner bool
-	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so otherwise.
+	// NoRenewalApproval has the control plane approve no renewals of nodes. With the profile OpenShift it does so
+	// otherwise.
 	NoRenewalApproval bool
-	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default when 0. Tests whose
-	// nodes are nobody's need more.
+	// NodeGracePeriod is how long a node may be silent until the cluster takes it for unreachable; Kubernetes' default
+	// when 0. Tests whose nodes are nobody's need more.
 	NodeGracePeriod time.Duration
 	// BootLimit is how long the start may take; 2 minutes when 0.
 	BootLimit time.Duration

@@ -109,8 +109,8 @@ func (f *flags) openListeners(config *boot.Config) error {
 // portWait is how long a port may be somebody else's that is to be listened on.
 const portWait = 30 * time.Second
 
-// listen waits for a port that is in use: between the end of a control plane and its next start at the same address, any program may be given
-// the port for one of its connections.
+// listen waits for a port that is in use: between the end of a control plane and its next start at the same address,
+// any program may be given the port for one of its connections.
 func listen(address string, limit time.Duration) (net.Listener, error) {
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		listener, err := net.Listen("tcp", address)

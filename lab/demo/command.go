@@ -29,7 +29,8 @@ const (
 	maxMachines = rig.MachineAddresses / 2
 )
 
-// How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control plane.
+// How long hosts may take when nothing else is said: two processor cores are shared by all of them, and by the control
+// plane.
 const (
 	fakeLimit = 5 * time.Minute
 	wineLimit = 15 * time.Minute
@@ -121,8 +122,8 @@ func (o *demoOptions) defaultLimit() time.Duration {
 	return cmp.Or(o.limit, fakeLimit)
 }
 
-// enter runs the demo in namespaces of its own. The ports for users are opened before, so that they are this machine's; what is fetched
-// and built is so before, as there is no Internet inside.
+// enter runs the demo in namespaces of its own. The ports for users are opened before, so that they are this machine's;
+// what is fetched and built is so before, as there is no Internet inside.
 func (o *demoOptions) enter() error {
 	config, outside := o.namespace(), !namespace.Inside()
 	if outside {

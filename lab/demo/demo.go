@@ -114,7 +114,8 @@ func (d *demo) boot(ctx context.Context) error {
 	return err
 }
 
-// install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its ServiceAccount.
+// install installs the operator, makes Secret and ConfigMap, and starts the operator with the rights of its
+// ServiceAccount.
 func (d *demo) install(ctx context.Context) error {
 	d.output.step("oc apply -f examples/wmco-namespace.yaml")
 	object, err := rig.Example("wmco-namespace.yaml")

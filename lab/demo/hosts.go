@@ -23,8 +23,8 @@ func entryOf(h rig.HostOptions) entry {
 	return entry{address, value}
 }
 
-// hostOptions returns the options of all hosts: one more than become nodes, for the user to add. With --once nobody could,
-// and a Wine host takes its time and memory.
+// hostOptions returns the options of all hosts: one more than become nodes, for the user to add. With --once nobody
+// could, and a Wine host takes its time and memory.
 func (o *demoOptions) hostOptions() []rig.HostOptions {
 	n := o.hosts + 1
 	if o.once && o.host == hostWine {

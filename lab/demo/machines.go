@@ -96,8 +96,8 @@ func (d *demo) generateMachineSet(ctx context.Context) (*machinev1.MachineSet, e
 	})
 }
 
-// updateMachine takes an event of a Windows Machine, and reports whether what is shown of it has changed. It is shown by itself as long as
-// there is no instance of its name.
+// updateMachine takes an event of a Windows Machine, and reports whether what is shown of it has changed. It is shown
+// by itself as long as there is no instance of its name.
 func (b *board) updateMachine(kind watch.EventType, machine *machinev1.Machine, now time.Time) (row, bool) {
 	before, known := b.machines[machine.Name]
 	if kind == watch.Deleted {

@@ -70,7 +70,8 @@ func (p *operatorProcess) failure() error {
 // leastLife is how long an operator must have lived to be started again: one that ends at once does so again.
 const leastLife = 5 * time.Second
 
-// restartOperator starts an operator that has ended anew, as its Deployment would: who kills it sees that nothing is lost.
+// restartOperator starts an operator that has ended anew, as its Deployment would: who kills it sees that nothing is
+// lost.
 func (d *demo) restartOperator() error {
 	ended := d.operator
 	if d.once || time.Since(ended.started) < leastLife {

@@ -129,7 +129,8 @@ func newBoard() *board {
 	return &board{rows: map[string]row{}, instances: map[string]*v1alpha1.WindowsInstance{}, machines: map[string]row{}}
 }
 
-// watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is missing.
+// watch shows how far the hosts are until all are Ready. With --once it ends after the limit as well, and says what is
+// missing.
 func (d *demo) watch(ctx context.Context) error {
 	b := d.board
 	var limit <-chan time.Time

@@ -84,7 +84,8 @@ func preparationStage(dir string) string {
 	return "compiling the programs of the hosts"
 }
 
-// makeWinePayload makes the payload for Wine hosts. What they are made of is there, but for locks, which are this process's own.
+// makeWinePayload makes the payload for Wine hosts. What they are made of is there, but for locks, which are this
+// process's own.
 func (d *demo) makeWinePayload(ctx context.Context, version string) (dir string, err error) {
 	if d.kit, err = winerig.Prepare(ctx, d.wineDir(), d.programs.wineNode); err != nil {
 		return "", err

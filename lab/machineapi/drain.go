@@ -22,8 +22,8 @@ const (
 	unreachableGraceSeconds = 1
 )
 
-// drain empties the Node of a Machine that is deleted; true when it is empty, or need not be. Each call evicts what may be evicted and waits
-// for nothing, so that no Machine holds up another.
+// drain empties the Node of a Machine that is deleted; true when it is empty, or need not be. Each call evicts what may
+// be evicted and waits for nothing, so that no Machine holds up another.
 func (r *machineReconciler) drain(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	if conditionTrue(m.Status.Conditions, machinev1.MachineDrained) {
 		return true, nil

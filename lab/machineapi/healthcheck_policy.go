@@ -13,8 +13,8 @@ import (
 
 const defaultNodeStartupTimeout = 10 * time.Minute
 
-// unhealthy tells why a Machine is unhealthy, or else after how long it will be if nothing changes; "" and 0 for a healthy one. The Node is
-// nil when the Machine has none, or has one that is gone.
+// unhealthy tells why a Machine is unhealthy, or else after how long it will be if nothing changes; "" and 0 for a
+// healthy one. The Node is nil when the Machine has none, or has one that is gone.
 func unhealthy(check *machinev1.MachineHealthCheck, m *machinev1.Machine, node *corev1.Node, now time.Time) (string, time.Duration) {
 	if phase(m) == machinev1.PhaseFailed {
 		return "its phase is Failed", 0

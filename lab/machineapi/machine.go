@@ -83,8 +83,9 @@ func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, s
 	return r.observe(ctx, m, spec, id, vm)
 }
 
-// isOutdated asks the API server itself whether the Machine is to get a virtual machine no more: the cache may still show one that is gone, whose
-// virtual machine nobody would ever delete, or one from before its virtual machine was seen, which is not made again.
+// isOutdated asks the API server itself whether the Machine is to get a virtual machine no more: the cache may still
+// show one that is gone, whose virtual machine nobody would ever delete, or one from before its virtual machine was
+// seen, which is not made again.
 func (r *machineReconciler) isOutdated(ctx context.Context, m *machinev1.Machine) (bool, error) {
 	now := &machinev1.Machine{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(m), now)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// provision asks the cloud for the Machine's virtual machine. An error means that it is to be tried again; a Machine that cannot ever get
-// one is Failed afterwards.
+// provision asks the cloud for the Machine's virtual machine. An error means that it is to be tried again; a Machine
+// that cannot ever get one is Failed afterwards.
 func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine, spec providerSpec, id string) error {
 	before := m.DeepCopy()
 	m.Status.Phase = ptr.To(machinev1.PhaseProvisioning)
@@ -101,8 +101,8 @@ func merged(a, b map[string]string) map[string]string {
 	return all
 }
 
-// save writes what differs between before and m, and nothing when nothing does. Of metadata and spec others are writers too, so there a
-// change in between is a conflict; of the status nobody is.
+// save writes what differs between before and m, and nothing when nothing does. Of metadata and spec others are writers
+// too, so there a change in between is a conflict; of the status nobody is.
 func (r *machineReconciler) save(ctx context.Context, before, m *machinev1.Machine) error {
 	status := m.Status.DeepCopy()
 	if !equality.Semantic.DeepEqual(before.ObjectMeta, m.ObjectMeta) || !equality.Semantic.DeepEqual(before.Spec, m.Spec) {

@@ -1,5 +1,6 @@
-// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines of Machines, and Machines of MachineSets, links
-// Machines to their Nodes, and replaces what is unhealthy. It works against a real API server, and a [Cloud] makes the virtual machines.
+// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines of Machines, and Machines of
+// MachineSets, links Machines to their Nodes, and replaces what is unhealthy. It works against a real API server, and a
+// [Cloud] makes the virtual machines.
 //
 // It behaves as the Machine API's documentation says, but for this:
 //   - Nothing is admitted or defaulted by webhooks: a configuration that they would refuse makes its Machine Failed instead.
@@ -53,20 +54,23 @@ type Options struct {
 	Logger *slog.Logger
 	// Workers is how many Machines are worked on at once. Default: 10.
 	Workers int
-	// BareNodes leaves it to others to give Nodes the labels and taints of their Machines, so that a test can tell who does.
+	// BareNodes leaves it to others to give Nodes the labels and taints of their Machines, so that a test can tell who
+	// does.
 	BareNodes bool
 }
 
 const (
 	defaultWorkers = 10
-	// pendingPeriod is the time between two looks at a virtual machine from which news is awaited, settledPeriod at any other.
+	// pendingPeriod is the time between two looks at a virtual machine from which news is awaited, settledPeriod at any
+	// other.
 	pendingPeriod = 500 * time.Millisecond
 	settledPeriod = 5 * time.Second
 	// retryBase and retryLimit are the waits after the first and after many errors.
 	retryBase, retryLimit = 50 * time.Millisecond, 3 * time.Second
 )
 
-// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that it could not start.
+// Run runs the Machine API with an administrator's configuration until ctx is done. An error means that it could not
+// start.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := run(ctx, config, o); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the Machine API: %w", err)

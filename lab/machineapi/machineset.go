@@ -118,8 +118,8 @@ func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
 	return metav1.NewControllerRef(set, machinev1.GroupVersion.WithKind("MachineSet"))
 }
 
-// scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not count: they are replaced
-// at once. R-042 R-044
+// scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not
+// count: they are replaced at once. R-042 R-044
 func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
 	if surplus < 0 {
@@ -146,7 +146,8 @@ func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.Machine
 	return nil
 }
 
-// isGone asks the API server itself: the cache may still show a set that is gone, while the garbage collector deletes its Machines.
+// isGone asks the API server itself: the cache may still show a set that is gone, while the garbage collector deletes
+// its Machines.
 func (r *machineSetReconciler) isGone(ctx context.Context, set *machinev1.MachineSet) (bool, error) {
 	now := &machinev1.MachineSet{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(set), now); err != nil {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// report counts the set's Machines, and returns after how long a Node that is ready becomes available; 0 when there is none such.
+// report counts the set's Machines, and returns after how long a Node that is ready becomes available; 0 when there is
+// none such.
 func (r *machineSetReconciler) report(
 	ctx context.Context, set *machinev1.MachineSet, selector labels.Selector, machines []*machinev1.Machine,
 ) (time.Duration, error) {

@@ -47,7 +47,8 @@ func sameAddress(m *machinev1.Machine, node *corev1.Node) bool {
 	})
 }
 
-// dress gives a Node what its Machine's spec has for it. What others put on the Node stays, and what it loses it gets again.
+// dress gives a Node what its Machine's spec has for it. What others put on the Node stays, and what it loses it gets
+// again.
 func (r *machineReconciler) dress(ctx context.Context, m *machinev1.Machine, node *corev1.Node) error {
 	after := node.DeepCopy()
 	after.Annotations = merged(after.Annotations, map[string]string{annotationMachine: m.Namespace + "/" + m.Name})

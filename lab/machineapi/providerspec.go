@@ -19,8 +19,8 @@ type providerSpec struct {
 	UserDataSecret string
 }
 
-// readProviderSpec reads the platforms' fields without their types, and what it does not know it leaves alone. An error means that no
-// virtual machine can be made from it. A platform without a cloud takes every form.
+// readProviderSpec reads the platforms' fields without their types, and what it does not know it leaves alone. An error
+// means that no virtual machine can be made from it. A platform without a cloud takes every form.
 func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return providerSpec{}, errors.New("spec.providerSpec.value is missing")

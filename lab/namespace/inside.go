@@ -30,9 +30,9 @@ type Environment struct {
 // errOutside is why the context of the inside ends.
 var errOutside = errors.New("the program outside of the namespace has ended, or asked for the end")
 
-// Enter sets up the inside and tells the outside how that went, so that a failure needs no other report. The context ends with the
-// program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives, and all other processes
-// inside end with it.
+// Enter sets up the inside and tells the outside how that went, so that a failure needs no other report. The context
+// ends with the program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives,
+// and all other processes inside end with it.
 func Enter(parent context.Context) (context.Context, *Environment, error) {
 	config, err := decode(os.Getenv(variable))
 	if err == nil {
@@ -93,7 +93,8 @@ func (i inherited) setUp() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
 	}
-	// Without it, /proc/<pid> tells of other processes. Where the machine is a container this may be forbidden; nothing depends on it.
+	// Without it, /proc/<pid> tells of other processes. Where the machine is a container this may be forbidden; nothing
+	// depends on it.
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	for path, content := range map[string]string{
 		"/etc/hosts":       hostsFile(i.Names),

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addAddresses brings the loopback interface up and gives it the addresses, each for itself alone. It speaks rtnetlink: a
-// program to call, such as ip, may not be there.
+// addAddresses brings the loopback interface up and gives it the addresses, each for itself alone. It speaks rtnetlink:
+// a program to call, such as ip, may not be there.
 func addAddresses(addresses []netip.Addr) error {
 	loopback, err := net.InterfaceByName("lo")
 	if err != nil {

@@ -27,7 +27,8 @@ type Bundle struct {
 	clusterWide, namespaced []*unstructured.Unstructured // besides it
 }
 
-// namespacedKinds are kinds in a bundle that OLM puts into the operator's namespace, with the ClusterServiceVersion as their owner.
+// namespacedKinds are kinds in a bundle that OLM puts into the operator's namespace, with the ClusterServiceVersion as
+// their owner.
 var namespacedKinds = map[string]bool{"Service": true, "Role": true, "RoleBinding": true, "ServiceAccount": true}
 
 // Read reads the folder with a bundle's manifests.
@@ -87,8 +88,8 @@ func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstruct
 // rights of the nodes' programs.
 func (b *Bundle) ClusterWide() []*unstructured.Unstructured { return b.clusterWide }
 
-// Objects are what OLM makes, and takes away with the ClusterServiceVersion: Deployment, ServiceAccount, rights, OperatorCondition, and the
-// bundle's objects in the operator's namespace.
+// Objects are what OLM makes, and takes away with the ClusterServiceVersion: Deployment, ServiceAccount, rights,
+// OperatorCondition, and the bundle's objects in the operator's namespace.
 func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error) {
 	list := &objectList{}
 	strategy := b.Version.Spec.InstallStrategy.StrategySpec

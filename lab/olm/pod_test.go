@@ -156,7 +156,8 @@ func mounted(pod corev1.PodSpec, container corev1.Container, argument string) st
 	return ""
 }
 
-// There is no webhook: nothing of the operator's stands between a user and the API server, and none needs a certificate.
+// There is no webhook: nothing of the operator's stands between a user and the API server, and none needs a
+// certificate.
 func TestThereIsNoWebhook(t *testing.T) {
 	for way, objects := range installations(t) {
 		for _, object := range objects {

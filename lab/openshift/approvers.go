@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the cluster machine
-// approver does. A node without Machine, such as one of bring-your-own hosts, does not concern it.
+// approveServing approves the serving certificates of nodes that have a Machine with the addresses asked for, as the
+// cluster machine approver does. A node without Machine, such as one of bring-your-own hosts, does not concern it.
 func (s *standIns) approveServing(ctx context.Context, name string) error {
 	request, err := s.requests.Get(name)
 	if err != nil || !pending(request) || request.Spec.SignerName != certificatesv1.KubeletServingSignerName {

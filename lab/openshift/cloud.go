@@ -13,9 +13,9 @@ import (
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of region and zone where
-// that names them, and takes away the taint. On Azure that is done by cloud-node-manager on the node itself, which Linux nodes of the lab do not
-// have.
+// initialize does for a new node what the platform's cloud controller does: it sets the provider ID, and the labels of
+// region and zone where that names them, and takes away the taint. On Azure that is done by cloud-node-manager on the
+// node itself, which Linux nodes of the lab do not have.
 func (s *standIns) initialize(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if err != nil {

@@ -20,8 +20,8 @@ type LinuxNode struct {
 	Role string
 }
 
-// Run makes the node and keeps it ready until ctx is done. What becomes of the Node object then is up to who deletes the machine; its
-// lease ends with it.
+// Run makes the node and keeps it ready until ctx is done. What becomes of the Node object then is up to who deletes
+// the machine; its lease ends with it.
 func (n LinuxNode) Run(ctx context.Context, client kubernetes.Interface, clock clock.WithTicker) error {
 	roles := []string{n.Role}
 	if n.Role == "master" {

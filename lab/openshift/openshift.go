@@ -1,6 +1,6 @@
-// Package openshift stands in for the parts of an OpenShift cluster that a Windows node meets, and that are no part of Kubernetes'
-// control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the operators that bring the cluster's
-// settings to nodes, the service CA, and the Linux nodes.
+// Package openshift stands in for the parts of an OpenShift cluster that a Windows node meets, and that are no part of
+// Kubernetes' control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the
+// operators that bring the cluster's settings to nodes, the service CA, and the Linux nodes.
 package openshift
 
 import (
@@ -38,7 +38,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Run runs the stand-ins with an administrator's configuration until ctx is done. An error means that they could not start.
+// Run runs the stand-ins with an administrator's configuration until ctx is done. An error means that they could not
+// start.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	s, err := newStandIns(config, o)
 	if err != nil {

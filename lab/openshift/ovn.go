@@ -18,8 +18,8 @@ const subnetAnnotation = "k8s.ovn.org/hybrid-overlay-node-subnet"
 
 var networkResource = schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}
 
-// assignSubnet gives a Windows node its pod subnet, as OVN-Kubernetes' hybrid overlay does. (The node's side, hybrid-overlay-node,
-// answers with the address of its gateway.) R-122
+// assignSubnet gives a Windows node its pod subnet, as OVN-Kubernetes' hybrid overlay does. (The node's side,
+// hybrid-overlay-node, answers with the address of its gateway.) R-122
 func (s *standIns) assignSubnet(ctx context.Context, name string) error {
 	node, err := s.nodes.Get(name)
 	if apierrors.IsNotFound(err) {

@@ -42,8 +42,9 @@ var (
 	kubeletConfigResource    = machineconfigv1.SchemeGroupVersion.WithResource("kubeletconfigs")
 )
 
-// followSettings does what the cluster network operator and the machine config operator do with the cluster's settings, after each change
-// of what they read. What they write is not watched: who changes it by hand is not corrected before the next change of a setting.
+// followSettings does what the cluster network operator and the machine config operator do with the cluster's settings,
+// after each change of what they read. What they write is not watched: who changes it by hand is not corrected before
+// the next change of a setting.
 func (s *standIns) followSettings(ctx context.Context) (*controller, error) {
 	c := newController("settings", s.log, s.applySettings)
 	handler := cache.ResourceEventHandlerFuncs{

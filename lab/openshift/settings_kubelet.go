@@ -23,7 +23,8 @@ import (
 
 const (
 	renderedPrefix = "rendered-worker-"
-	// renderedFrom is on the rendered configurations that are made here: the one of the installation, that they were made from.
+	// renderedFrom is on the rendered configurations that are made here: the one of the installation, that they were made
+	// from.
 	renderedFrom     = "lab.windows-machine-config/rendered-from"
 	kubeletConfigAt  = "/etc/kubernetes/kubelet.conf"
 	dataURLBase64    = "data:text/plain;charset=utf-8;base64,"
@@ -31,8 +32,8 @@ const (
 	poolUpdatedTrue  = "True"
 )
 
-// renderWorkers makes a new rendered configuration of the workers when administrators change the kubelets' settings, and has the pool
-// name it. The workers have it at once, unless the pool is paused.
+// renderWorkers makes a new rendered configuration of the workers when administrators change the kubelets' settings,
+// and has the pool name it. The workers have it at once, unless the pool is paused.
 func (s *standIns) renderWorkers(ctx context.Context) error {
 	var pool machineconfigv1.MachineConfigPool
 	if err := s.read(ctx, poolResource, workerPool, &pool); err != nil {

@@ -83,14 +83,16 @@ func (s *standIns) fillControllerConfig(ctx context.Context) error {
 	return nil
 }
 
-// fieldChange is an operation of a JSON patch. Fields of ControllerConfig must be there, be they null, which a merge patch cannot do.
+// fieldChange is an operation of a JSON patch. Fields of ControllerConfig must be there, be they null, which a merge
+// patch cannot do.
 type fieldChange struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// trustBundle is what the cluster's administrators trust: the bundle of the installation, and the proxy's where it is another.
+// trustBundle is what the cluster's administrators trust: the bundle of the installation, and the proxy's where it is
+// another.
 func (s *standIns) trustBundle(ctx context.Context, proxyBundle string) (bundle []byte, err error) {
 	names := []string{userBundle}
 	if proxyBundle != "" && proxyBundle != userBundle {

@@ -11,8 +11,8 @@ import (
 	operatorv1 "github.com/openshift/api/operator/v1"
 )
 
-// mergeProxy writes the proxy in force into the Proxy's status: as the cluster network operator, with the cluster's own networks and
-// names among those that are reached directly.
+// mergeProxy writes the proxy in force into the Proxy's status: as the cluster network operator, with the cluster's own
+// networks and names among those that are reached directly.
 func (s *standIns) mergeProxy(ctx context.Context) error {
 	var proxy configv1.Proxy
 	var infrastructure configv1.Infrastructure

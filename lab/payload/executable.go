@@ -1,4 +1,5 @@
-// Package payload makes the lab's payload: the real agent, and small stand-ins for everything else that a Windows node runs.
+// Package payload makes the lab's payload: the real agent, and small stand-ins for everything else that a Windows node
+// runs.
 package payload
 
 import (
@@ -54,15 +55,15 @@ func ReadExecutable(content []byte) (Executable, error) {
 	return e, nil
 }
 
-// blockBytes is the unit of filler: noiseBytes of noise and the rest text, which makes the ratio of compression that the real executables
-// have together: 55 to 62 of 308 MB.
+// blockBytes is the unit of filler: noiseBytes of noise and the rest text, which makes the ratio of compression that
+// the real executables have together: 55 to 62 of 308 MB.
 const (
 	blockBytes = 4096
 	noiseBytes = 780
 )
 
-// Content makes the file. The same Executable gives the same bytes; another version differs in its header and one block of eight, as
-// a patch release does.
+// Content makes the file. The same Executable gives the same bytes; another version differs in its header and one block
+// of eight, as a patch release does.
 func (e Executable) Content() []byte {
 	header, err := json.Marshal(e)
 	if err != nil {

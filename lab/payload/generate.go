@@ -34,7 +34,8 @@ type Options struct {
 	AgentBytes int
 	// Earlier are payloads that hosts may have: patches are made from them.
 	Earlier []*payload.Payload
-	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated hosts.
+	// Program is the Windows program that every stand-in begins with, for hosts that really run them. Nil: for simulated
+	// hosts.
 	Program []byte
 }
 
@@ -63,8 +64,8 @@ var components = []component{
 	{"ecr-credential-provider", "v1.36.0", []string{"AWS"}, []file{{"ecr-credential-provider.exe", 1000 * kib}}},
 }
 
-// Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for it too.
-// version is the operator's. Equal arguments give equal files.
+// Generate writes the lab's payload into a folder. wicdExe is the agent, built for Windows; empty takes a stand-in for
+// it too. version is the operator's. Equal arguments give equal files.
 func Generate(directory, wicdExe, version string, options Options) (*payload.Payload, error) {
 	agent, err := options.agent(wicdExe, version)
 	if err != nil {

@@ -15,8 +15,8 @@ const programMark = "\nwmco-lab-stand-in "
 // programLimit is how many bytes that line has at most.
 const programLimit = 1 << 10
 
-// Program makes the file of a program that runs on a real Windows and stands for e: the program, filler up to e.Size if there is room,
-// and what it stands for. Windows and Wine ignore what follows an image.
+// Program makes the file of a program that runs on a real Windows and stands for e: the program, filler up to e.Size if
+// there is room, and what it stands for. Windows and Wine ignore what follows an image.
 func (e Executable) Program(program []byte) ([]byte, error) {
 	line, err := json.Marshal(e)
 	if err != nil {

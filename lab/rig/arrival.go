@@ -14,10 +14,11 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Arrival is how a new virtual machine became a node, from the moment when its port 22 was open until its instance was Ready. With virtual
-// time, no part of it is computing.
+// Arrival is how a new virtual machine became a node, from the moment when its port 22 was open until its instance was
+// Ready. With virtual time, no part of it is computing.
 type Arrival struct {
-	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the operator connected.
+	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the
+	// operator connected.
 	UserData, Noticed time.Duration
 	// Windows is what Windows took for features and the restart, and Returned the time until the operator connected again.
 	Windows, Returned time.Duration

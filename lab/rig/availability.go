@@ -24,8 +24,8 @@ type AvailabilityOptions struct {
 	Except []string
 }
 
-// Availability follows Nodes, Machines, pods, what the operator says that it disturbs, and the journals of hosts, each change in its
-// order, from WatchAvailability to Report.
+// Availability follows Nodes, Machines, pods, what the operator says that it disturbs, and the journals of hosts, each
+// change in its order, from WatchAvailability to Report.
 type Availability struct {
 	rig     *Rig
 	options AvailabilityOptions
@@ -127,7 +127,8 @@ func (a *Availability) add(c change) {
 
 func (a *Availability) now() time.Time { return a.rig.options.Clock.Now() }
 
-// Report tells what has happened until now, and goes on following. It waits until everything that the API server has was told.
+// Report tells what has happened until now, and goes on following. It waits until everything that the API server has
+// was told.
 func (a *Availability) Report(ctx context.Context) (AvailabilityReport, error) {
 	for _, kind := range a.kinds {
 		if err := a.catchUp(ctx, kind); err != nil {

@@ -44,7 +44,8 @@ func (a *Availability) journals() []serviceChange {
 	return all
 }
 
-// serviceState reads from a journal's entry that a service of nodeServices, or the machine with all of them, starts or ends.
+// serviceState reads from a journal's entry that a service of nodeServices, or the machine with all of them, starts or
+// ends.
 func serviceState(entry fake.Entry) (service string, running, ok bool) {
 	if entry.Kind == fake.KindPower {
 		return "", false, entry.Detail == "power off"

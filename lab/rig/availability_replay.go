@@ -15,22 +15,25 @@ import (
 
 // AvailabilityReport tells how many nodes were unavailable.
 type AvailabilityReport struct {
-	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts together, and
-	// MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable while it is missing, not
-	// Ready, unschedulable, tainted as not proven, or its kubelet or containerd does not run.
+	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts
+	// together, and MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable
+	// while it is missing, not Ready, unschedulable, tainted as not proven, or its kubelet or containerd does not run.
 	MaxUnavailable int
 	MaxByPool      map[string]int
 	// MaxDisruptions is how many entries the WindowsDisruptionPolicy had at once.
 	MaxDisruptions int
-	// Ungated are the nodes that the operator made unschedulable, and Machines that were deleted, without an entry there at that moment.
+	// Ungated are the nodes that the operator made unschedulable, and Machines that were deleted, without an entry there
+	// at that moment.
 	Ungated []string
-	// MinHealthy is how many of the selected pods were Ready and not to end, at the worst moment; -1 when no pods are followed.
+	// MinHealthy is how many of the selected pods were Ready and not to end, at the worst moment; -1 when no pods are
+	// followed.
 	MinHealthy int
 	// Disturbed are the nodes that were unavailable, in the order in which they first were.
 	Disturbed []string
 	// Timeline is a line for each time the set of unavailable nodes, or the number of healthy pods, has changed.
 	Timeline []string
-	// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's history.
+	// Lost is how often a watch could not go on where it had ended. What it has missed was read from the API server's
+	// history.
 	Lost int
 }
 

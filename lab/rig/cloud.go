@@ -25,7 +25,8 @@ type VMOptions struct {
 	FeatureDuration time.Duration
 }
 
-// cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but the Node object.
+// cloud is the platform's API: virtual machines that are simulated Windows hosts, and Linux nodes of which there is but
+// the Node object.
 type cloud struct {
 	rig     *Rig
 	clients kubernetes.Interface // for Linux nodes
@@ -123,7 +124,8 @@ func (c *cloud) Describe(_ context.Context, id string) (machineapi.VirtualMachin
 	return status, true, nil
 }
 
-// providerID is what a machine learns of itself from the platform: the virtual machine's at the address, else that of one without Machine.
+// providerID is what a machine learns of itself from the platform: the virtual machine's at the address, else that of
+// one without Machine.
 func (r *Rig) providerID(name, address string) string {
 	r.cloud.mu.Lock()
 	defer r.cloud.mu.Unlock()

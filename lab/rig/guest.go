@@ -21,8 +21,8 @@ const KindUserData fake.Kind = "user-data"
 // sshRule is the firewall rule that comes with the SSH server of Windows.
 const sshRule = "OpenSSH-Server-In-TCP"
 
-// guest is the platform's agent inside of a virtual machine, such as EC2Launch. It finds the user data as that agent does. Instead of
-// running the script it does what the script's header declares.
+// guest is the platform's agent inside of a virtual machine, such as EC2Launch. It finds the user data as that agent
+// does. Instead of running the script it does what the script's header declares.
 type guest struct {
 	vm     *vm
 	host   *Host
@@ -73,8 +73,8 @@ func untagged(script []byte) []byte {
 	return script
 }
 
-// image makes the SSH server what the platform's images have: none, or one that knows the key that was the operator's when the image
-// was made.
+// image makes the SSH server what the platform's images have: none, or one that knows the key that was the operator's
+// when the image was made.
 func (g *guest) image(options *winhost.Options) {
 	user := g.host.Options.Username
 	if imageHoldsKey(g.vm.spec.Platform) {
@@ -91,7 +91,8 @@ func (g *guest) booted() {
 	ctx, cancel := context.WithCancel(g.alive)
 	g.down = cancel
 	if !g.clean && !imageHoldsKey(g.vm.spec.Platform) {
-		// An image without SSH server has no rule for it. An error means that the machine went down, and then nothing can listen.
+		// An image without SSH server has no rule for it. An error means that the machine went down, and then nothing can
+		// listen.
 		g.clean = g.host.Machine().Host().Firewall.DeleteRule(ctx, sshRule) == nil
 	}
 	if g.script == nil || g.ran && !g.always {

@@ -18,14 +18,15 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// HostOptions describe one host. The zero value of a field means its default; defaults differ with the host's number, from 1.
+// HostOptions describe one host. The zero value of a field means its default; defaults differ with the host's number,
+// from 1.
 type HostOptions struct {
 	// Name is the computer name. Default: instance-<number>.
 	Name string
 	// Address is the IPv4 address. Default: Address(number).
 	Address string
-	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one when
-	// their number is even.
+	// DNSName is what windows-instances lists the host by; "" with Address listed. Hosts that are made by number have one
+	// when their number is even.
 	DNSName string
 	// Username is the administrator to log in as. Default: Administrator.
 	Username string
@@ -34,12 +35,12 @@ type HostOptions struct {
 	// Services and Features are what was there before; see fake.Options.
 	Services []host.ServiceConfig
 	Features map[string]host.FeatureState
-	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name of the address on
-	// AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
+	// CloudName is the name by which the metadata service of AWS or GCP knows the machine. Default: the private DNS name
+	// of the address on AWS, the computer name on GCP. NoMetadata is a machine that gets no answer from it.
 	CloudName  string
 	NoMetadata bool
-	// ShutdownDelay is how long the host works on after it has accepted a reboot, RebootDuration how long it is down then, and BootDelay the
-	// SSH server's start after that.
+	// ShutdownDelay is how long the host works on after it has accepted a reboot, RebootDuration how long it is down then,
+	// and BootDelay the SSH server's start after that.
 	ShutdownDelay, RebootDuration, BootDelay time.Duration
 	// FeatureDuration is how long it takes to switch an optional feature of Windows.
 	FeatureDuration time.Duration

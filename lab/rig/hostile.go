@@ -12,8 +12,9 @@ import (
 // words are what somebody who controls a host puts in place of each line of its agent.
 type words func(line []byte) []byte
 
-// Speak makes a host hostile: each line that its agent would answer over SSH is handed to change, without its end, and what that returns is
-// answered in its place, to the byte. It is so until honest is called. Of one host the last call counts.
+// Speak makes a host hostile: each line that its agent would answer over SSH is handed to change, without its end, and
+// what that returns is answered in its place, to the byte. It is so until honest is called. Of one host the last call
+// counts.
 func (r *Rig) Speak(h *Host, change func(line []byte) []byte) (honest func()) {
 	machine := h.Machine()
 	r.spoken.Store(machine, words(change))

@@ -40,8 +40,8 @@ func imageSystem(image string) host.SystemInfo {
 	return fake.WindowsServer2022()
 }
 
-// imageHoldsKey reports whether administrators of the platform make their own image, with an SSH server that accepts the operator's key.
-// Elsewhere the image is the vendor's, and all of that comes with the user data.
+// imageHoldsKey reports whether administrators of the platform make their own image, with an SSH server that accepts
+// the operator's key. Elsewhere the image is the vendor's, and all of that comes with the user data.
 func imageHoldsKey(platform string) bool {
 	return platform == platformVSphere || platform == platformNutanix
 }

@@ -63,8 +63,9 @@ func (r *Rig) PrivateKey() []byte {
 	return r.privateKey
 }
 
-// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; those that are there, and the
-// templates of vSphere and Nutanix, know the old one only. With keepPrevious, the Secret holds that one as well.
+// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; those that
+// are there, and the templates of vSphere and Nutanix, know the old one only. With keepPrevious, the Secret holds that
+// one as well.
 func (r *Rig) RotateKey(ctx context.Context, keepPrevious bool) error {
 	private, key, err := r.newKey()
 	if err != nil {

@@ -79,8 +79,8 @@ func Example(name string) (*unstructured.Unstructured, error) {
 // fieldOwner is who the lab's administrator is to the API server.
 const fieldOwner = client.FieldOwner("lab-administrator")
 
-// Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not know are an
-// error.
+// Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not
+// know are an error.
 func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) error {
 	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
 	if err != nil {

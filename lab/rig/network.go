@@ -40,7 +40,8 @@ func Address(n int) string { return fmt.Sprintf("10.9.%d.%d", (n-1)/250, (n-1)%2
 // DNSName returns the name of the n-th host, where it has one.
 func DNSName(n int) string { return fmt.Sprintf("instance-%d.example.com", n) }
 
-// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as they would in a cluster.
+// dialAPI dials for programs on hosts, which reach the API server under its cluster-internal name, as they would in a
+// cluster.
 func (r *Rig) dialAPI(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

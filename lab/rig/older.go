@@ -48,7 +48,8 @@ const (
 	olderHostKeys     = "windows-ssh-host-keys"
 )
 
-// OlderClusterObjects are what an operator of the generation of WICD has in the cluster beside what a user made and what each version has.
+// OlderClusterObjects are what an operator of the generation of WICD has in the cluster beside what a user made and
+// what each version has.
 func OlderClusterObjects(namespace, version string) []client.Object {
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: olderAgentAccount}}
@@ -94,8 +95,8 @@ func olderServices(namespace, version string) *corev1.ConfigMap {
 	}
 }
 
-// SeedOlderCluster puts into the cluster what an operator of the generation of WICD has there, after InstallOperator. Close takes away what is
-// left of it.
+// SeedOlderCluster puts into the cluster what an operator of the generation of WICD has there, after InstallOperator.
+// Close takes away what is left of it.
 func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	for _, object := range OlderClusterObjects(r.Namespace(), cmp.Or(version, OlderContainerd.Version())) {
 		if err := r.Client.Create(ctx, object); err != nil {
@@ -106,7 +107,8 @@ func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	return nil
 }
 
-// NoteOlderHostKeys writes host keys as an older operator notes them for hosts that are no nodes yet: base64 by address.
+// NoteOlderHostKeys writes host keys as an older operator notes them for hosts that are no nodes yet: base64 by
+// address.
 func (r *Rig) NoteOlderHostKeys(ctx context.Context, keys map[string]string) error {
 	noted := &corev1.ConfigMap{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace(), Name: olderHostKeys}, noted); err != nil {

@@ -29,8 +29,8 @@ func olderBootstrapperServices(in olderInputs) []host.ServiceConfig {
 	}
 }
 
-// olderBootstrapperLayout returns the layout of version 6: the bootstrapper and its files, and containerd in the place of
-// Docker.
+// olderBootstrapperLayout returns the layout of version 6: the bootstrapper and its files, and containerd in the place
+// of Docker.
 func olderBootstrapperLayout(in olderInputs) olderLayout {
 	files := map[string]string{
 		`C:\k\wmcb.exe`:                          "MZ",

@@ -45,8 +45,8 @@ const (
 	olderTokenUser       = `{token: an-older-token}`
 )
 
-// olderDockerLayout returns the layout of WMCB: it made the kubelet's service and the operator the others, all with programs
-// directly in C:\k.
+// olderDockerLayout returns the layout of WMCB: it made the kubelet's service and the operator the others, all with
+// programs directly in C:\k.
 func olderDockerLayout(in olderInputs) olderLayout {
 	services := []host.ServiceConfig{
 		{Name: "docker", DisplayName: "Docker Engine", CommandLine: `"C:\Program Files\Docker\dockerd.exe" --run-service`, StartType: host.StartAutomatic},

@@ -25,7 +25,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// giveOlderCertificate puts into the kubelet's store what it has got and renewed before: key and certificate in one file, and a link to it.
+// giveOlderCertificate puts into the kubelet's store what it has got and renewed before: key and certificate in one
+// file, and a link to it.
 func (r *Rig) giveOlderCertificate(ctx context.Context, m *fake.Machine, node string) error {
 	data, err := r.signOlder(ctx, node)
 	if err != nil {
@@ -98,7 +99,8 @@ func (r *Rig) approveOlder(ctx context.Context, csr *certificatesv1.CertificateS
 	})
 }
 
-// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster has done so.
+// approveOlderServing waits for the kubelet's request for a serving certificate, and approves it unless the cluster has
+// done so.
 func (r *Rig) approveOlderServing(ctx context.Context, node string) error {
 	return wait.PollUntilContextCancel(ctx, olderPoll, true, func(ctx context.Context) (bool, error) {
 		var list certificatesv1.CertificateSigningRequestList

@@ -18,7 +18,8 @@ type PlatformWindows struct {
 	Addresses []corev1.NodeAddress
 	// ImageKeys are the keys that the image's SSH server accepts: none where they come with the user data.
 	ImageKeys []ssh.PublicKey
-	// Script is what the platform's agent finds in the user data and runs, at each boot if EachBoot is set; nil when it runs nothing.
+	// Script is what the platform's agent finds in the user data and runs, at each boot if EachBoot is set; nil when it
+	// runs nothing.
 	Script   []byte
 	EachBoot bool
 }

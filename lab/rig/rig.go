@@ -1,6 +1,6 @@
-// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, what an OpenShift cluster does besides, the
-// payload, and simulated Windows hosts with their SSH servers. It installs the operator as an administrator does, and runs it with
-// the rights that deploy/ gives to its ServiceAccount, and no others.
+// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, what an OpenShift cluster does
+// besides, the payload, and simulated Windows hosts with their SSH servers. It installs the operator as an
+// administrator does, and runs it with the rights that deploy/ gives to its ServiceAccount, and no others.
 package rig
 
 import (
@@ -50,8 +50,8 @@ const Namespace = "openshift-windows-machine-config-operator"
 type Options struct {
 	// Hosts are booted at the start. See Hosts for a number of usual ones.
 	Hosts []HostOptions
-	// Cluster is used instead of a control plane of the rig's own. It must have the profile openshift. Close removes what it made
-	// there, but for what each rig installs. Only one rig may use it at a time.
+	// Cluster is used instead of a control plane of the rig's own. It must have the profile openshift. Close removes what
+	// it made there, but for what each rig installs. Only one rig may use it at a time.
 	Cluster *cluster.Cluster
 	// ControlPlane are options of the rig's own control plane; its profile is openshift in any case.
 	ControlPlane cluster.Options
@@ -59,20 +59,21 @@ type Options struct {
 	Network Network
 	// LinuxNodes is how many Linux control-plane nodes the cluster appears to have. With MachineAPI they have Machines.
 	LinuxNodes int
-	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with Machines. The cluster
-	// has its MachineSet of Linux workers then.
+	// MachineAPI runs the Machine API, with a cloud that makes simulated Windows hosts. The platform must be one with
+	// Machines. The cluster has its MachineSet of Linux workers then.
 	MachineAPI bool
-	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has given it.
+	// BareNodes lets the Machine API put no labels and taints on Nodes: what a Node has of its Machine, the operator has
+	// given it.
 	BareNodes bool
 	// ServiceCA makes serving certificates for Services that ask for one.
 	ServiceCA bool
 	// VM is how the cloud's virtual machines behave.
 	VM VMOptions
-	// Clock is the clock of hosts and operator. Default: the real one. The programs of the payload follow the real one always: a node
-	// whose heartbeats stand still is taken for dead.
+	// Clock is the clock of hosts and operator. Default: the real one. The programs of the payload follow the real one
+	// always: a node whose heartbeats stand still is taken for dead.
 	Clock clock.WithTicker
-	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this process nor the
-	// control plane works. Only one rig of a process may have one.
+	// VirtualTime is the clock of hosts, operator and programs instead. The rig lets its time pass whenever neither this
+	// process nor the control plane works. Only one rig of a process may have one.
 	VirtualTime *virtualtime.Clock
 	// Rand gives keys. It must be safe for concurrent use. Default: crypto/rand.
 	Rand io.Reader
@@ -172,7 +173,8 @@ func (r *Rig) makeDir(context.Context) (err error) {
 	return nil
 }
 
-// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do not wait for their own end.
+// partingTime is how long something may still be written for hosts that have ended: client-go's certificate managers do
+// not wait for their own end.
 const partingTime = 10 * time.Second
 
 func (r *Rig) removeDir() error {

@@ -82,7 +82,8 @@ func (r *Rig) SetKubeletClientCAs(ctx context.Context, bundle string) (before st
 	return object.Data[bundleKey], r.setConfigMap(ctx, managedNamespace, name, map[string]string{bundleKey: bundle})
 }
 
-// SetRegistryCAs sets the authorities, in PEM, of image registries by their host, with ".." before a port; none takes them away.
+// SetRegistryCAs sets the authorities, in PEM, of image registries by their host, with ".." before a port; none takes
+// them away.
 func (r *Rig) SetRegistryCAs(ctx context.Context, byHost map[string]string) error {
 	if err := r.setConfigMap(ctx, configNamespace, registryCAs, byHost); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 // lookAgain is how often WaitFor asks anew while no watched object changes.
 const lookAgain = 500 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is asked at once, again after each change of an object of the kind of watched, and from time to
-// time, since it may be about more than these objects; the reader is a cache that is as new as the last change. The error of a wait that ends
-// too early says how far each instance was.
+// WaitFor waits until the condition holds. It is asked at once, again after each change of an object of the kind of
+// watched, and from time to time, since it may be about more than these objects; the reader is a cache that is as new
+// as the last change. The error of a wait that ends too early says how far each instance was.
 func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
 	if err != nil {
@@ -62,7 +62,8 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 	}
 }
 
-// WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants it.
+// WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants
+// it.
 func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string, condition func(*v1alpha1.WindowsInstance) bool) error {
 	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		instance, err := r.instance(ctx, reader, h)

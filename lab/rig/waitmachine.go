@@ -70,7 +70,8 @@ func machineInstance(ctx context.Context, reader client.Reader, namespace, machi
 	return instance, nil
 }
 
-// WaitForMachineInstance waits until the instance of a Machine, which may be nil while there is none, is as the condition wants it.
+// WaitForMachineInstance waits until the instance of a Machine, which may be nil while there is none, is as the
+// condition wants it.
 func (r *Rig) WaitForMachineInstance(ctx context.Context, machine, what string, condition func(*v1alpha1.WindowsInstance) bool) error {
 	return r.WaitFor(ctx, machine+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
 		instance, err := machineInstance(ctx, reader, r.Namespace(), machine)
@@ -104,8 +105,8 @@ func (r *Rig) WaitMachineHost(ctx context.Context, machine string) (h *Host, err
 	return h, err
 }
 
-// WaitMachinesReady waits until a MachineSet has so many Machines, and all of them are Running with Ready instances and available nodes.
-// It returns the Machines' names.
+// WaitMachinesReady waits until a MachineSet has so many Machines, and all of them are Running with Ready instances and
+// available nodes. It returns the Machines' names.
 func (r *Rig) WaitMachinesReady(ctx context.Context, machineSet string, replicas int) (names []string, err error) {
 	err = r.WaitForMachines(ctx, machineSet, fmt.Sprintf("to be %d and Running", replicas), func(machines []machinev1.Machine) bool {
 		names = nil
@@ -135,8 +136,8 @@ func (r *Rig) WaitMachinesReady(ctx context.Context, machineSet string, replicas
 		})
 }
 
-// WaitMachineGone waits until there is nothing left of a Machine that was there: neither itself, nor its virtual machine, its instance,
-// or the Node that it had, "" for none.
+// WaitMachineGone waits until there is nothing left of a Machine that was there: neither itself, nor its virtual
+// machine, its instance, or the Node that it had, "" for none.
 func (r *Rig) WaitMachineGone(ctx context.Context, machine, node string) error {
 	for _, wait := range []struct {
 		what string

@@ -79,7 +79,8 @@ func (s webServing) listener(plain net.Listener) net.Listener {
 	return tls.NewListener(plain, &tls.Config{GetCertificate: s.load, MinVersion: tls.VersionTLS12})
 }
 
-// only answers on the loopback address, where the simulated host carries requests without a connection, to the scheme that is served.
+// only answers on the loopback address, where the simulated host carries requests without a connection, to the scheme
+// that is served.
 func (s webServing) only(handler http.Handler) http.Handler {
 	scheme := "http"
 	if s.certificate != "" {

@@ -80,7 +80,8 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 	return 0
 }
 
-// overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the kubeconfig.
+// overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the
+// kubeconfig.
 func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string, id *ovnIdentity) (*rest.Config, func(), error) {
 	if id.bootstrap == "" {
 		loaded, err := kubeconfig.Load(p.Machine, config, t.Dial)

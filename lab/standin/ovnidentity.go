@@ -24,8 +24,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// ovnIdentity is the certificate by which OVN-Kubernetes' program acts on a node. It asks for it as the kubelet, and keeps and renews it.
-// Source: StartNodeCertificateManager in go-controller/pkg/util/kube.go of ovn-kubernetes.
+// ovnIdentity is the certificate by which OVN-Kubernetes' program acts on a node. It asks for it as the kubelet, and
+// keeps and renews it. Source: StartNodeCertificateManager in go-controller/pkg/util/kube.go of ovn-kubernetes.
 type ovnIdentity struct {
 	p         *node.Process
 	node      string
@@ -40,7 +40,8 @@ type ovnIdentity struct {
 // certificateLimit is how long the real program waits for its first certificate before it ends.
 const certificateLimit = 2 * time.Minute
 
-// start waits until there is a certificate, and returns a client's configuration with whichever is the current one. stop ends renewals.
+// start waits until there is a certificate, and returns a client's configuration with whichever is the current one.
+// stop ends renewals.
 func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop func(), err error) {
 	config, err = kubeconfig.Load(id.p.Machine, id.bootstrap, id.dial)
 	if err != nil {
@@ -101,7 +102,8 @@ func (id *ovnIdentity) config(bootstrap *rest.Config) (*rest.Config, error) {
 	return own, nil
 }
 
-// driveStore is client-go's file store on the drive of a machine: the current certificate with its key, and those before it.
+// driveStore is client-go's file store on the drive of a machine: the current certificate with its key, and those
+// before it.
 type driveStore struct {
 	drive           node.Drive
 	directory, name string

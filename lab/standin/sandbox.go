@@ -15,7 +15,8 @@ import (
 
 const shimExecutable = "containerd-shim-runhcs-v1.exe"
 
-// containerRuntime is the container runtime of one machine. Its pods live on while containerd does not run, as on a real host.
+// containerRuntime is the container runtime of one machine. Its pods live on while containerd does not run, as on a
+// real host.
 type containerRuntime struct {
 	mu           sync.Mutex
 	process      *node.Process // nil: containerd does not run

@@ -12,8 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// The kubelet of a machine whose processes share no memory runs pods itself, as long as containerd is in the process table. What it
-// knows of their shims is kept where containerd keeps it, so that pods outlive the kubelet.
+// The kubelet of a machine whose processes share no memory runs pods itself, as long as containerd is in the process
+// table. What it knows of their shims is kept where containerd keeps it, so that pods outlive the kubelet.
 
 const (
 	cniDirectory = `C:\k\cni\config`

@@ -8,9 +8,9 @@ import (
 	"runtime/metrics"
 )
 
-// Programs returns a function that reports whether this process, or any other of those with these IDs, works or is about to: one that waits
-// for a processor, or for a disk, works. What sleeps on the operating system's clock is at rest, so let nobody do that whose waits are
-// measured.
+// Programs returns a function that reports whether this process, or any other of those with these IDs, works or is
+// about to: one that waits for a processor, or for a disk, works. What sleeps on the operating system's clock is at
+// rest, so let nobody do that whose waits are measured.
 func Programs(others ...int) (busy func() bool) {
 	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
 	return func() bool {
@@ -25,7 +25,8 @@ func Programs(others ...int) (busy func() bool) {
 	}
 }
 
-// works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does not.
+// works reports whether a thread of a process runs, waits for a processor, or for a disk. A process that is gone does
+// not.
 func works(process int) bool {
 	tasks := fmt.Sprintf("/proc/%d/task", process)
 	folder, err := os.Open(tasks)

@@ -34,7 +34,8 @@ func (b *Base) buildPrograms(ctx context.Context, repository string) error {
 	return nil
 }
 
-// buildProgram builds lab/wine/<name>. One that has changed takes the place of the old one, which may be running, at once.
+// buildProgram builds lab/wine/<name>. One that has changed takes the place of the old one, which may be running, at
+// once.
 func buildProgram(ctx context.Context, repository, system, name, dir string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(name))
 	if system == "windows" {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// linkedFrom is the size in bytes from which files of the base are hard links in clones. They are Windows' own programs and
-// libraries, which nobody writes to; what is smaller, and the registry, may be written in place and is copied.
+// linkedFrom is the size in bytes from which files of the base are hard links in clones. They are Windows' own programs
+// and libraries, which nobody writes to; what is smaller, and the registry, may be written in place and is copied.
 const linkedFrom = 64 << 10
 
 // clonePrefix makes a Windows installation like another, at once.

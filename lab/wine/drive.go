@@ -23,8 +23,8 @@ const (
 	authorizedKeysPath = `C:\ProgramData\ssh\administrators_authorized_keys`
 )
 
-// drivePath is where a Windows path lies below a prefix. Windows' names have no case: what is there is found in any, the rest keeps
-// the case it is asked for.
+// drivePath is where a Windows path lies below a prefix. Windows' names have no case: what is there is found in any,
+// the rest keeps the case it is asked for.
 func drivePath(prefix, windows string) (string, error) {
 	rest, ok := cutDrive(windows)
 	if !ok || strings.ContainsAny(rest, `/:*?"<>|`) {

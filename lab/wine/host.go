@@ -31,7 +31,8 @@ type Host struct {
 	closed  error
 }
 
-// New clones the base and sets the host up. It is off until Start; Close removes it. The host ends with this process in any case.
+// New clones the base and sets the host up. It is off until Start; Close removes it. The host ends with this process in
+// any case.
 func New(ctx context.Context, options Options) (*Host, error) {
 	options, err := options.withDefaults()
 	if err == nil {
@@ -163,8 +164,8 @@ func (h *Host) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop pulls the plug: all processes end at once. The drive stays as it is, without what Windows had not written yet. The host stays
-// off until Start.
+// Stop pulls the plug: all processes end at once. The drive stays as it is, without what Windows had not written yet.
+// The host stays off until Start.
 func (h *Host) Stop(ctx context.Context) error {
 	err := h.process.send(wire.Message{Do: wire.PowerOff})
 	if err == nil {
@@ -204,8 +205,8 @@ func (h *Host) Boots() int {
 	return h.process.state.boots
 }
 
-// WaitBoot waits until the host has come up n times in all and can be logged in to: with n = Boots()+1 taken before a restart is
-// asked for, until it is back from that.
+// WaitBoot waits until the host has come up n times in all and can be logged in to: with n = Boots()+1 taken before a
+// restart is asked for, until it is back from that.
 func (h *Host) WaitBoot(ctx context.Context, n int) error {
 	if err := h.process.wait(ctx, func(s state) bool { return s.up && s.boots >= n }); err != nil {
 		return fmt.Errorf("wait for boot %d of the Wine host %s: %w%s", n, h.options.Name, err, h.console())

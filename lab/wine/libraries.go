@@ -11,14 +11,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// standInRegistry is where the registry of the stand-ins lies in a prefix while it is made: at its top, outside of drive C:.
+// standInRegistry is where the registry of the stand-ins lies in a prefix while it is made: at its top, outside of
+// drive C:.
 const standInRegistry = "standin.reg"
 
 // patchedDir is below the folder of the stand-ins: a root with those of Wine's own libraries that lead to a stand-in.
 const patchedDir = "root"
 
-// buildLibraries builds the DLLs that stand in for what Wine lacks, unless they are built already. Wine's own libraries that must lead
-// to them are patched in a copy: the chroot is as Debian made it, and a Windows installation is made without stand-ins.
+// buildLibraries builds the DLLs that stand in for what Wine lacks, unless they are built already. Wine's own libraries
+// that must lead to them are patched in a copy: the chroot is as Debian made it, and a Windows installation is made
+// without stand-ins.
 func (b *Base) buildLibraries(ctx context.Context, repository string) error {
 	sources, err := filepath.Glob(filepath.Join(repository, "lab/wine/standin/c/*"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 //go:embed registry/user.reg
 var userRegistry string
 
-// addToRegistry adds keys and values to a registry file of a prefix that no Wine runs on. A value that is named twice has what comes
-// last, so that additions need not look for what is there.
+// addToRegistry adds keys and values to a registry file of a prefix that no Wine runs on. A value that is named twice
+// has what comes last, so that additions need not look for what is there.
 func addToRegistry(file string, additions ...string) error {
 	registry, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

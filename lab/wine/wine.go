@@ -1,13 +1,16 @@
-// Package wine makes Windows hosts out of Wine: the unmodified wicd.exe runs on them against a real service control manager,
-// registry, process table and file system, and is reached as a real host is, by SSH and SFTP on port 22 of an address.
+// Package wine makes Windows hosts out of Wine: the unmodified wicd.exe runs on them against a real service control
+// manager, registry, process table and file system, and is reached as a real host is, by SSH and SFTP on port 22 of an
+// address.
 //
-// One host is a set of Linux namespaces (network, mount, PID, UTS, IPC) with its own first process, lab/wine/machine, which mounts a
-// Debian chroot that holds Wine, the host's own drive C: and its names, boots Wine with the SSH server lab/wine/sshd in it, and boots
-// again when Windows was shut down or restarted. Namespaces end with their first process, and that ends with the process that made the
-// host: whatever is killed, nothing stays but a folder, which the next Prepare removes.
+// One host is a set of Linux namespaces (network, mount, PID, UTS, IPC) with its own first process, lab/wine/machine,
+// which mounts a Debian chroot that holds Wine, the host's own drive C: and its names, boots Wine with the SSH server
+// lab/wine/sshd in it, and boots again when Windows was shut down or restarted. Namespaces end with their first
+// process, and that ends with the process that made the host: whatever is killed, nothing stays but a folder, which the
+// next Prepare removes.
 //
-// What Wine only pretends to do is replaced: PowerShell, netsh, dism and the like fail and are recorded; see Host.Refused. What Wine
-// lacks and a plan needs stands in as DLLs; see lab/wine/standin. docs/verified.md says what none of this can show.
+// What Wine only pretends to do is replaced: PowerShell, netsh, dism and the like fail and are recorded; see
+// Host.Refused. What Wine lacks and a plan needs stands in as DLLs; see lab/wine/standin. docs/verified.md says what
+// none of this can show.
 package wine
 
 import (

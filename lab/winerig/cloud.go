@@ -18,15 +18,16 @@ import (
 type CloudOptions struct {
 	// Addresses are those for hosts, of which there can be as many at once. Required.
 	Addresses []netip.Addr
-	// Host is what all hosts are made with, such as Gateway, Names and Files. What depends on the Machine is overwritten: name, address,
-	// version of Windows, user and keys.
+	// Host is what all hosts are made with, such as Gateway, Names and Files. What depends on the Machine is overwritten:
+	// name, address, version of Windows, user and keys.
 	Host wine.Options
 	// Logger gets what becomes of hosts. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. What a host lets in is what its
-// image and its user data say, as on each platform; but where an image has no SSH server, a Wine host has one that refuses all keys.
+// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. What a host
+// lets in is what its image and its user data say, as on each platform; but where an image has no SSH server, a Wine
+// host has one that refuses all keys.
 type Cloud struct {
 	kit     *Kit
 	rig     *rig.Rig

@@ -111,7 +111,8 @@ func runUserData(ctx context.Context, h *wine.Host, script []byte) error {
 	return h.AuthorizeKey(settings.User, key)
 }
 
-// firewallRules is where Windows keeps its firewall's rules, and so does the stand-in for the firewall, which blocks nothing.
+// firewallRules is where Windows keeps its firewall's rules, and so does the stand-in for the firewall, which blocks
+// nothing.
 const firewallRules = `HKLM\System\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
 
 // openPort adds a rule to the firewall.

@@ -21,8 +21,9 @@ type commandOutput struct {
 	written int64
 }
 
-// Write implements io.Writer. What is written when the cut comes still arrives. When its session is gone, a command that will be
-// killed can still write, since the server reads its output until it has killed it; one that lives on has a broken pipe.
+// Write implements io.Writer. What is written when the cut comes still arrives. When its session is gone, a command
+// that will be killed can still write, since the server reads its output until it has killed it; one that lives on has
+// a broken pipe.
 func (o *commandOutput) Write(b []byte) (int, error) {
 	n, err := o.channel.Write(b)
 	survives := o.host.faults.find(VerbSurvivesSession) != nil

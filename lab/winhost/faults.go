@@ -114,8 +114,8 @@ func (f Fault) Description() string { return f.kind().description }
 // Example returns a choice of parameters that shows the fault.
 func (f Fault) Example() Parameters { return f.kind().example }
 
-// Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics for a name
-// that is no fault, and when the host's drive or randomness fails.
+// Inject makes the host go wrong until mend is called. Of one fault, the one that was injected last counts. It panics
+// for a name that is no fault, and when the host's drive or randomness fails.
 func (h *Host) Inject(fault Fault, parameters Parameters) (mend func()) {
 	kind := fault.kind()
 	active := &activeFault{fault: fault, parameters: parameters, left: parameters.Bytes, cleared: make(chan struct{})}

@@ -44,8 +44,8 @@ func (h *Host) writeKeys() error {
 	return nil
 }
 
-// SetAuthorizedKeys replaces the file that holds the keys of a user, for administrators the one that all of them share. It is
-// read at each login.
+// SetAuthorizedKeys replaces the file that holds the keys of a user, for administrators the one that all of them share.
+// It is read at each login.
 func (h *Host) SetAuthorizedKeys(user string, keys ...ssh.PublicKey) error {
 	path, ok := h.keyFile(user)
 	if !ok {

@@ -18,8 +18,8 @@ type LinkProperties struct {
 	BytesPerSecond int64
 }
 
-// Link is a long or narrow line that connections go over. Bytes travel behind each other, so sending ahead costs the delay once and
-// not per write. The properties may change while connections are open.
+// Link is a long or narrow line that connections go over. Bytes travel behind each other, so sending ahead costs the
+// delay once and not per write. The properties may change while connections are open.
 type Link struct {
 	clock      clock.Clock
 	properties atomic.Pointer[LinkProperties]

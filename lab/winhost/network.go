@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Network is a network of its own inside the process, with its own addresses and names: each listener is a real one on loopback,
-// reached under the address that it was asked for. It answers as a network of real hosts does.
+// Network is a network of its own inside the process, with its own addresses and names: each listener is a real one on
+// loopback, reached under the address that it was asked for. It answers as a network of real hosts does.
 type Network struct {
 	mu        sync.Mutex
 	addresses map[string]bool             // that a host has, whether it listens or not
@@ -53,8 +53,8 @@ func (n *Network) Listen(address string, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// DialContext dials host:port, where host is an address or a name of this network. An address that nobody has is unreachable, a
-// port that nobody listens on refuses, an unplugged host does not answer.
+// DialContext dials host:port, where host is an address or a name of this network. An address that nobody has is
+// unreachable, a port that nobody listens on refuses, an unplugged host does not answer.
 func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

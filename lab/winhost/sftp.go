@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. OpenSSH for Windows reports
-// the free space of a volume. The library has one setting for all servers of the process.
+// limitExtensions keeps the SFTP server from offering what a host may not have, posix-rename above all. OpenSSH for
+// Windows reports the free space of a volume. The library has one setting for all servers of the process.
 var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtensions("statvfs@openssh.com") })
 
 // serveFiles serves the drive by SFTP until the client has enough.
@@ -202,8 +202,8 @@ func (f *files) symlink(target, link string) error {
 	return f.drive.Symlink(strings.ReplaceAll(target, "/", `\`), link)
 }
 
-// setAttributes sets the size. Times and permissions have no meaning here and are taken without effect, as permissions mostly are
-// on Windows; a change of the owner is refused.
+// setAttributes sets the size. Times and permissions have no meaning here and are taken without effect, as permissions
+// mostly are on Windows; a change of the owner is refused.
 func (f *files) setAttributes(request *sftp.Request, path string) error {
 	flags := request.AttrFlags()
 	if flags.UidGid {

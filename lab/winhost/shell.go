@@ -17,8 +17,8 @@ const (
 	Bash       Shell = "bash.exe"
 )
 
-// shellRules is how a shell reads a single simple command and speaks of failures. Everything beyond a simple command is refused:
-// product code does without it, so that its commands mean the same in every shell.
+// shellRules is how a shell reads a single simple command and speaks of failures. Everything beyond a simple command is
+// refused: product code does without it, so that its commands mean the same in every shell.
 type shellRules interface {
 	read(line string, env environment) (action, error)
 	// explain is what the shell writes to stderr about a failure, and its exit code.
@@ -37,7 +37,8 @@ func (s Shell) rules() shellRules {
 	return cmdRules{}
 }
 
-// action is what a shell makes of a command line: it prints something itself or runs a program. Neither: it does nothing.
+// action is what a shell makes of a command line: it prints something itself or runs a program. Neither: it does
+// nothing.
 type action struct {
 	output  string
 	program string
@@ -64,8 +65,8 @@ func refuse(shell Shell, format string, args ...any) error {
 	return refusedError(fmt.Sprintf("the lab's %s refuses %s", shell, fmt.Sprintf(format, args...)))
 }
 
-// forbiddenPrograms are tools and interpreters that product code must not call: it speaks to Windows through its API. Starting
-// each takes a second or more, and none of them tells reliably what went wrong.
+// forbiddenPrograms are tools and interpreters that product code must not call: it speaks to Windows through its API.
+// Starting each takes a second or more, and none of them tells reliably what went wrong.
 var forbiddenPrograms = []string{
 	"bash", "bitsadmin", "cacls", "certutil", "cmd", "cscript", "curl", "dism", "hostname", "icacls", "ipconfig", "mklink",
 	"msiexec", "net", "net1", "netsh", "powershell", "pwsh", "reg", "regsvr32", "robocopy", "route", "rundll32", "sc", "schtasks",

@@ -7,7 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cmdRules are the rules of cmd.exe /c "<line>". The quotes that sshd puts around the line are the ones that cmd.exe takes off again.
+// cmdRules are the rules of cmd.exe /c "<line>". The quotes that sshd puts around the line are the ones that cmd.exe
+// takes off again.
 type cmdRules struct{}
 
 // cmdBuiltins are commands of cmd.exe itself.

@@ -28,8 +28,8 @@ func (powershellRules) read(line string, env environment) (action, error) {
 	return action{program: name, args: powershellArguments(args)}, nil
 }
 
-// powershellArguments is what a program gets: PowerShell 5.1 quotes words with spaces, but neither escapes quotes in them nor
-// passes on empty words.
+// powershellArguments is what a program gets: PowerShell 5.1 quotes words with spaces, but neither escapes quotes in
+// them nor passes on empty words.
 func powershellArguments(words []string) []string {
 	var passed []string
 	for _, word := range words {

@@ -1,5 +1,5 @@
-// Package cni proves that what the operator writes for the network plugins is what plugins of this version take it for. The files are the
-// golden ones of internal/nodespec, filled in as the agent does.
+// Package cni proves that what the operator writes for the network plugins is what plugins of this version take it for.
+// The files are the golden ones of internal/nodespec, filled in as the agent does.
 package cni
 
 import (

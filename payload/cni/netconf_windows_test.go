@@ -8,7 +8,8 @@ import (
 	"github.com/containernetworking/plugins/pkg/hns"
 )
 
-// The plugin leaves out a policy that it cannot read, and overlooks one whose fields are written otherwise: then it adds its own to ours.
+// The plugin leaves out a policy that it cannot read, and overlooks one whose fields are written otherwise: then it
+// adds its own to ours.
 func TestPoliciesAreWhatThePluginHandsToWindows(t *testing.T) {
 	for path, data := range configurations(t) {
 		var config hns.NetConf

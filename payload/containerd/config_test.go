@@ -1,5 +1,5 @@
-// Package containerd proves that what the operator writes for containerd is what containerd of this version takes it for. The files are
-// the golden ones of internal/nodespec.
+// Package containerd proves that what the operator writes for containerd is what containerd of this version takes it
+// for. The files are the golden ones of internal/nodespec.
 package containerd
 
 import (
@@ -127,7 +127,8 @@ func TestImagesArePulledByTheTransferServiceFromTheConfiguredRegistries(t *testi
 	}
 }
 
-// readPlugin reads what a plugin's configuration becomes with the program's defaults into a type of the fields that matter.
+// readPlugin reads what a plugin's configuration becomes with the program's defaults into a type of the fields that
+// matter.
 func readPlugin(t *testing.T, path, uri string, into any) {
 	t.Helper()
 	var loaded config.Config

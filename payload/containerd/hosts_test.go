@@ -60,7 +60,8 @@ func newNetwork(t *testing.T) *network {
 	if err := os.CopyFS(n.root, os.DirFS(filepath.Join(testdata, "registries"))); err != nil {
 		t.Fatal(err)
 	}
-	// The golden files' authority is one that signed nothing: in its place stands the one that signed the server's certificate.
+	// The golden files' authority is one that signed nothing: in its place stands the one that signed the server's
+	// certificate.
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: n.secure.Certificate().Raw})
 	files, err := filepath.Glob(filepath.Join(n.root, "*", "ca-*.pem"))
 	if err != nil || len(files) == 0 {
@@ -74,7 +75,8 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// dial leads to the network, whatever the host is. Hosts that speak no TLS, and names that nobody has, are as in the world.
+// dial leads to the network, whatever the host is. Hosts that speak no TLS, and names that nobody has, are as in the
+// world.
 func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	host, _, _ := strings.Cut(address, ":")
 	if strings.HasSuffix(host, ".invalid") {

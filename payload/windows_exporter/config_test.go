@@ -1,5 +1,5 @@
-// Package windowsexporter proves that what the operator writes for windows_exporter is what the exporter of this version takes it for. The
-// files are the golden ones of internal/nodespec.
+// Package windowsexporter proves that what the operator writes for windows_exporter is what the exporter of this
+// version takes it for. The files are the golden ones of internal/nodespec.
 package windowsexporter
 
 import (

@@ -1,6 +1,6 @@
-// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and of cloud-node-manager, with the
-// real certificate managers of client-go and the real control plane, of which nobody but the operator approves anything for Windows nodes. It
-// waits more than it works.
+// Package certificates proves end to end that certificates are renewed in time: those of kubelets, of their servers and
+// of cloud-node-manager, with the real certificate managers of client-go and the real control plane, of which nobody
+// but the operator approves anything for Windows nodes. It waits more than it works.
 package certificates
 
 import (
@@ -44,8 +44,8 @@ type lab struct {
 	signer *openshift.Signer
 }
 
-// begin boots a lab in which certificates are good for the time that the function says, with hosts that are listed and an operator that is
-// installed and does not run.
+// begin boots a lab in which certificates are good for the time that the function says, with hosts that are listed and
+// an operator that is installed and does not run.
 func begin(t *testing.T, hosts int, validity func(user string, now time.Time) openshift.Validity) lab {
 	t.Helper()
 	c := shared.Cluster(t)

@@ -55,13 +55,14 @@ func holdings(h *rig.Host) []holding {
 // managerPrefix begins the name of cloud-node-manager on a node, which has a certificate of the operator's.
 const managerPrefix = "system:cloud-node-manager:"
 
-// managersLife is the life of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not before it is killed, also on a busy
-// machine, for the next operator would take over the renewal that it had begun, and renew again.
+// managersLife is the life of cloud-node-manager's certificates, which the operator renews at 75 percent of it: not
+// before it is killed, also on a busy machine, for the next operator would take over the renewal that it had begun, and
+// renew again.
 const managersLife = 5 * time.Minute
 
-// nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go renews at 70 to 90 percent of
-// their life, so that some are renewed at once, and again until their nodes are Ready. Those of cloud-node-manager are due later, and those of the host that
-// will be away are good for a short time.
+// nearlyOver gives certificates which began so long ago that they are to be renewed within two minutes. client-go
+// renews at 70 to 90 percent of their life, so that some are renewed at once, and again until their nodes are Ready.
+// Those of cloud-node-manager are due later, and those of the host that will be away are good for a short time.
 func nearlyOver(user string, now time.Time) openshift.Validity {
 	switch {
 	case strings.HasPrefix(user, "system:ovn-node:"):
@@ -79,9 +80,10 @@ func whole(_ string, now time.Time) openshift.Validity {
 	return openshift.Validity{NotBefore: now, NotAfter: now.Add(halfAnHour)}
 }
 
-// Two nodes serve while all their certificates come to be renewed and there is no operator; another operator finds their requests and approves
-// them. Nothing else in this cluster would: the controller manager's approver is off. Meanwhile a third host was off for longer than its
-// certificates are good for, and so was the operator: both come back, and so does the node.
+// Two nodes serve while all their certificates come to be renewed and there is no operator; another operator finds
+// their requests and approves them. Nothing else in this cluster would: the controller manager's approver is off.
+// Meanwhile a third host was off for longer than its certificates are good for, and so was the operator: both come
+// back, and so does the node.
 func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 	l := begin(t, 3, nearlyOver)
 	first := l.operate()
@@ -150,7 +152,8 @@ func (l lab) awaitManagers(hosts []*rig.Host) {
 	}
 }
 
-// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed: what comes after would not be what is tested.
+// checkNoneBegan checks that no certificate of cloud-node-manager was due before the operator was killed: what comes
+// after would not be what is tested.
 func (l lab) checkNoneBegan(hosts []*rig.Host) {
 	l.Helper()
 	for _, h := range hosts {
@@ -221,7 +224,8 @@ func (l lab) renewals(since time.Time, held holding) []openshift.Signed {
 	})
 }
 
-// checkRenewedOnce checks that each certificate was renewed once, by the right party, and that the status has cloud-node-manager's.
+// checkRenewedOnce checks that each certificate was renewed once, by the right party, and that the status has
+// cloud-node-manager's.
 func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	l.Helper()
 	for _, held := range holdings(h) {
@@ -248,7 +252,8 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	}
 }
 
-// checkUndisturbed checks that one connection was made to the host, for cloud-node-manager's certificate alone, and that no service was touched.
+// checkUndisturbed checks that one connection was made to the host, for cloud-node-manager's certificate alone, and
+// that no service was touched.
 func (l lab) checkUndisturbed(h *rig.Host, since int) {
 	l.Helper()
 	logins := 0

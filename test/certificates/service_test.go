@@ -24,7 +24,8 @@ const kubeletPort = "10250"
 // glance is how often a watched node is looked at.
 const glance = 500 * time.Millisecond
 
-// witness looks at a node all the time, as the API server does: is the kubelet's certificate good, and is the kubelet alive?
+// witness looks at a node all the time, as the API server does: is the kubelet's certificate good, and is the kubelet
+// alive?
 type witness struct {
 	lab  lab
 	host *rig.Host

@@ -72,8 +72,8 @@ func boot(ctx context.Context, t *testing.T, name, address string, files map[str
 	return h
 }
 
-// run runs a test program on a host. Of one that fails it says all that it said, marked so that nobody takes it for tests of this
-// package; of one that does not, what was skipped there.
+// run runs a test program on a host. Of one that fails it says all that it said, marked so that nobody takes it for
+// tests of this package; of one that does not, what was skipped there.
 func run(ctx context.Context, t *testing.T, h *wine.Host, line string) {
 	t.Helper()
 	result, err := h.Exec(ctx, line)

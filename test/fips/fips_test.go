@@ -1,4 +1,5 @@
-// Package fips proves that operator and agent build and work with Go's FIPS 140-3 module, as `make build FIPS=1` makes them.
+// Package fips proves that operator and agent build and work with Go's FIPS 140-3 module, as `make build FIPS=1` makes
+// them.
 package fips
 
 import (
@@ -112,7 +113,8 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 
 func TestTheAgentBuildsInFIPSMode(t *testing.T) { build(t, "build/wicd.exe") }
 
-// TLS to the API server, SSH to the host, keys and certificates: all that a host needs to become a node goes in FIPS mode.
+// TLS to the API server, SSH to the host, keys and certificates: all that a host needs to become a node goes in FIPS
+// mode.
 func TestAHostBecomesANodeInFIPSMode(t *testing.T) {
 	if os.Getenv(inFIPSMode) == "" {
 		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")

@@ -49,7 +49,8 @@ func (l lab) drainByHand(w *rigtest.Workload, name string) {
 	}
 }
 
-// isCordoned checks that the node of a Machine is unschedulable, and that the operator does not take that for its own doing.
+// isCordoned checks that the node of a Machine is unschedulable, and that the operator does not take that for its own
+// doing.
 func (l lab) isCordoned(name string) {
 	l.Helper()
 	node := l.nodeOf(name)

@@ -17,9 +17,9 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// The pods of a Machine that the operator replaces may not go, and the platform has no place for another virtual machine before they have: after
-// failureDeadline other MachineSets are not held up by that any more, the one concerned waits, and all of it goes on when the budget allows it.
-//
+// The pods of a Machine that the operator replaces may not go, and the platform has no place for another virtual
+// machine before they have: after failureDeadline other MachineSets are not held up by that any more, the one concerned
+// waits, and all of it goes on when the budget allows it. R-161
 func TestAReplacementThatPodsHoldUp(t *testing.T) {
 	l := start(t, "AWS", rig.Options{LinuxNodes: 1, Clock: rigtest.FastClock(t)})
 	l.operate()

@@ -32,8 +32,9 @@ func (l lab) nodesHaveKey(count int) {
 	})
 }
 
-// followMachines sees each change of a Windows Machine from now on. The function that it returns waits until all Machines are others than before and
-// Running, and returns how many were away at once, and how many were being deleted at once.
+// followMachines sees each change of a Windows Machine from now on. The function that it returns waits until all
+// Machines are others than before and Running, and returns how many were away at once, and how many were being deleted
+// at once.
 func (l lab) followMachines() func(before []string) (away, going int) {
 	l.Helper()
 	var list machinev1.MachineList
@@ -74,7 +75,8 @@ func (l lab) followMachines() func(before []string) (away, going int) {
 	}
 }
 
-// countMachines is how many Machines are not in service, how many of them are being deleted, and how many are from before.
+// countMachines is how many Machines are not in service, how many of them are being deleted, and how many are from
+// before.
 func countMachines(machines map[string]machine, before []string) (away, going, old int) {
 	for name, m := range machines {
 		if m.DeletionTimestamp != nil {

@@ -1,5 +1,6 @@
-// Package machines proves end to end what the operator promises for Machines: on the real control plane with the rights that deploy/ gives,
-// with the lab's Machine API and its cloud of simulated Windows hosts, and with the real agent for Windows.
+// Package machines proves end to end what the operator promises for Machines: on the real control plane with the rights
+// that deploy/ gives, with the lab's Machine API and its cloud of simulated Windows hosts, and with the real agent for
+// Windows.
 package machines
 
 import (

@@ -26,9 +26,8 @@ var (
 	poolPods   = 6
 )
 
-// Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none, drained and scaled down, deleted
-// against a budget, deleted without a drain.
-//
+// Machines come, carry pods and go, beside hosts that somebody has brought and beside Linux: scaled up from none,
+// drained and scaled down, deleted against a budget, deleted without a drain.
 func TestStoryMachinesComeAndGoWithTheirPods(t *testing.T) {
 	l := start(t, "AWS", rig.Options{Hosts: rig.Hosts(2), LinuxNodes: 1, BareNodes: true})
 	trail := l.trail()
@@ -122,8 +121,8 @@ func (l lab) areWorkers(names []string) {
 	}
 }
 
-// operatorWritesTo has the operator repair an annotation of a Machine's node, as it does at the end of each change, and checks that the node stays
-// unschedulable, as a user has made it.
+// operatorWritesTo has the operator repair an annotation of a Machine's node, as it does at the end of each change, and
+// checks that the node stays unschedulable, as a user has made it.
 func (l lab) operatorWritesTo(name string) {
 	l.Helper()
 	node := l.nodeOf(name)
@@ -140,7 +139,8 @@ func (l lab) operatorWritesTo(name string) {
 	l.isCordoned(name)
 }
 
-// scaleDown marks a Machine with an annotation and scales its set down by one. That Machine must go, and the others must stay as they are.
+// scaleDown marks a Machine with an annotation and scales its set down by one. That Machine must go, and the others
+// must stay as they are.
 func (l lab) scaleDown(set, marked, annotation string, others ...string) {
 	l.Helper()
 	node, before := l.nodeOf(marked).Name, l.machineUIDs(others)
@@ -164,8 +164,8 @@ func (l lab) machineUIDs(names []string) (uids []types.UID) {
 	return uids
 }
 
-// deletedAgainstABudget deletes a Machine whose pods must all be available, watches that nothing happens to it in several attempts to drain it,
-// and lets its pods go then.
+// deletedAgainstABudget deletes a Machine whose pods must all be available, watches that nothing happens to it in
+// several attempts to drain it, and lets its pods go then.
 func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	l.Helper()
 	const attempts = 5

@@ -20,7 +20,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// refused waits until the instance of a Machine is not supported for a reason, and checks that condition and event say so with these parts.
+// refused waits until the instance of a Machine is not supported for a reason, and checks that condition and event say
+// so with these parts.
 func (l lab) refused(name, reason string, parts ...string) {
 	l.Helper()
 	l.saysWhy(l.instanceBecomes(name, "to be refused as "+reason, summary(reason)), reason, parts...)
@@ -31,7 +32,8 @@ func summary(reason string) func(*v1alpha1.WindowsInstance) bool {
 	return func(i *v1alpha1.WindowsInstance) bool { return i != nil && i.Status.Summary == reason }
 }
 
-// saysWhy checks that condition and event of an instance that is not supported have the reason, and these parts in their text.
+// saysWhy checks that condition and event of an instance that is not supported have the reason, and these parts in
+// their text.
 func (l lab) saysWhy(instance *v1alpha1.WindowsInstance, reason string, parts ...string) {
 	l.Helper()
 	condition := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionSupported)

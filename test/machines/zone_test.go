@@ -135,8 +135,8 @@ func (l lab) identities() map[string]identity {
 	return all
 }
 
-// givesHostsBackBesideMachines takes one host out of windows-instances, then deletes the ConfigMap, and checks that nothing was done to any
-// Machine. Then it lists the hosts again.
+// givesHostsBackBesideMachines takes one host out of windows-instances, then deletes the ConfigMap, and checks that
+// nothing was done to any Machine. Then it lists the hosts again.
 func (l lab) givesHostsBackBesideMachines() {
 	before, journals, nodes := l.identities(), map[string]int{}, []string{}
 	for name, each := range before {

@@ -1,5 +1,5 @@
-// Package rights proves that the operator has the rights that it uses, and no others: it lives a life on the lab's control plane with the rights
-// that it ships, and the audit log of the API server tells which of them it needed.
+// Package rights proves that the operator has the rights that it uses, and no others: it lives a life on the lab's
+// control plane with the rights that it ships, and the audit log of the API server tells which of them it needed.
 package rights
 
 import (
@@ -40,7 +40,8 @@ const (
 var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1", Audit: true})
 
 func TestMain(m *testing.M) {
-	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs a right of its own.
+	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs
+	// a right of its own.
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		panic(err)
 	}
@@ -137,7 +138,8 @@ func (l lab) eventually(what string, holds func(ctx context.Context) (bool, erro
 	}
 }
 
-// signers are the signers of certificate requests: the right to approve one is of the signer, which the audit log does not name.
+// signers are the signers of certificate requests: the right to approve one is of the signer, which the audit log does
+// not name.
 type signers struct {
 	mu        sync.Mutex
 	byRequest map[string]string
@@ -215,7 +217,8 @@ func (a *answers) without(events []audit.Event) []string {
 	return slices.Collect(maps.Keys(missing))
 }
 
-// requests are what the operator has asked of the API server, once it has ended: that it watched is written down at the end of the watch.
+// requests are what the operator has asked of the API server, once it has ended: that it watched is written down at the
+// end of the watch.
 func (l lab) requests() []audit.Event {
 	l.Helper()
 	log, user := audit.Open(l.Cluster().AuditLog), audit.ServiceAccount(l.way.namespace, serviceAccount)

@@ -32,8 +32,8 @@ const (
 	nextVersion  = "1.1.0-lab"
 )
 
-// live has the operator do all that it does: join and leave, Machines and hosts, pods that do not want to go, a restart, a new version, another
-// key, what an older operator has left behind.
+// live has the operator do all that it does: join and leave, Machines and hosts, pods that do not want to go, a
+// restart, a new version, another key, what an older operator has left behind.
 func (l lab) live() {
 	l.Helper()
 	ctx := l.Context()
@@ -181,7 +181,8 @@ func (l lab) olderIsGone() {
 	})
 }
 
-// scrape reads the operator's metrics as Prometheus does: over HTTPS, with the token of a ServiceAccount that may get them.
+// scrape reads the operator's metrics as Prometheus does: over HTTPS, with the token of a ServiceAccount that may get
+// them.
 func (l lab) scrape(address string) {
 	l.Helper()
 	const reader = "metrics-reader"

@@ -29,8 +29,8 @@ const (
 	newOwner  = "OpenShift asks for it when an owner reference is written (OwnerReferencesPermissionEnforcement)"
 )
 
-// notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with or without a name, and with
-// the reason. A right that is not here and that nothing used is one too many.
+// notExercised are the rights that the operator has for what does not happen in these tests, by how they are said, with
+// or without a name, and with the reason. A right that is not here and that nothing used is one too many.
 var notExercised = map[string]string{
 	"patch events.events.k8s.io":                                                    sameEvent,
 	"patch events.events.k8s.io" + ownNamespace:                                     sameEvent,
@@ -52,8 +52,8 @@ func excepted(right audit.Right) string {
 // forbidden are requests that the operator makes although it may not, with the reason.
 var forbidden = map[string]string{}
 
-// The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights is used.
-//
+// The operator, installed by OLM and from the manifests, in two namespaces, is refused nothing, and each of its rights
+// is used.
 func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	bundle, err := olm.Read(bundleManifests)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package security attacks the operator end to end, on the real control plane with the rights that deploy/ gives: as a host in wrong hands, as
-// somebody with the certificates of a node, as somebody who may write ConfigMaps. docs/security.md says what it tries.
+// Package security attacks the operator end to end, on the real control plane with the rights that deploy/ gives: as a
+// host in wrong hands, as somebody with the certificates of a node, as somebody who may write ConfigMaps.
+// docs/security.md says what it tries.
 package security
 
 import (

@@ -83,7 +83,8 @@ func (l lab) withLinuxNodes(count int) {
 	})
 }
 
-// linuxRequests makes the requests of Linux nodes that join and renew, and some odd ones, and returns their names and resource versions.
+// linuxRequests makes the requests of Linux nodes that join and renew, and some odd ones, and returns their names and
+// resource versions.
 func (l lab) linuxRequests() map[string]string {
 	l.Helper()
 	made := map[string]string{}

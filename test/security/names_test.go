@@ -178,7 +178,8 @@ func (l lab) machine(name string, addresses ...corev1.NodeAddress) {
 	l.must(l.Client.Status().Update(l.Context(), machine))
 }
 
-// silentForAnHour reports a node whose kubelet has said nothing for longer than the operator waits, as the node lifecycle controller does.
+// silentForAnHour reports a node whose kubelet has said nothing for longer than the operator waits, as the node
+// lifecycle controller does.
 func (l lab) silentForAnHour(name string) {
 	l.Helper()
 	node := l.node(name)

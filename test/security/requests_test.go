@@ -96,8 +96,8 @@ func (l lab) requests() map[string]certificatesv1.CertificateSigningRequest {
 	return requests
 }
 
-// onlySignedFor checks that nobody asks in the name of the operator for users other than those of these nodes, and that nobody got a
-// certificate for another.
+// onlySignedFor checks that nobody asks in the name of the operator for users other than those of these nodes, and that
+// nobody got a certificate for another.
 func (l lab) onlySignedFor(nodes ...string) {
 	l.Helper()
 	var users []string

@@ -75,7 +75,8 @@ func TestNodesAreNamedByTheirCloudAndReachItsMetadata(t *testing.T) {
 	}
 }
 
-// leavesAlone checks that the status of a host without an answer from the metadata service says so, and the host is left as it is.
+// leavesAlone checks that the status of a host without an answer from the metadata service says so, and the host is
+// left as it is.
 func (l lab) leavesAlone() {
 	l.Helper()
 	h, err := l.AddHost(l.Context(), rig.HostOptions{NoMetadata: true})

@@ -22,7 +22,8 @@ type setting struct {
 	changes []string
 	// restarts are the services that are started for it, on each host, in each direction, sorted.
 	restarts []string
-	// disturbs is true when pods are: nodes are drained one after the other. Otherwise it happens at once, and no pod notices.
+	// disturbs is true when pods are: nodes are drained one after the other. Otherwise it happens at once, and no pod
+	// notices.
 	disturbs bool
 	// looks may look at a host while it is set.
 	looks func(t *testing.T, h *rig.Host)
@@ -42,7 +43,8 @@ func (l lab) follows(s setting) {
 	l.goes("taken back", s, s.unset, before, nil)
 }
 
-// goes does one way of a setting, and waits until all hosts have followed: until they differ from before in what is wanted.
+// goes does one way of a setting, and waits until all hosts have followed: until they differ from before in what is
+// wanted.
 func (l lab) goes(way string, s setting, do func(context.Context) error, before map[string]fake.Snapshot, wanted []string) {
 	l.Helper()
 	digests, pods, marks := l.digests(), l.pods(), map[*rig.Host]int{}

@@ -1,6 +1,6 @@
-// Package settings proves end to end that Windows nodes follow the settings of their cluster: each is changed as an administrator does, and
-// what becomes of it on every host is compared with what should. It runs on the real control plane with the rights that deploy/ gives;
-// Windows hosts are simulated, and workloads run in name.
+// Package settings proves end to end that Windows nodes follow the settings of their cluster: each is changed as an
+// administrator does, and what becomes of it on every host is compared with what should. It runs on the real control
+// plane with the rights that deploy/ gives; Windows hosts are simulated, and workloads run in name.
 package settings
 
 import (
@@ -23,7 +23,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig/rigtest"
 )
 
-// controlPlanes are started when a test first asks for them: one without a cloud, on which most tests are, and those of clouds.
+// controlPlanes are started when a test first asks for them: one without a cloud, on which most tests are, and those of
+// clouds.
 var controlPlanes = map[string]*clustertest.Shared{}
 
 func init() {
@@ -92,7 +93,8 @@ func shared(t *testing.T) lab {
 	return l
 }
 
-// begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is prepared.
+// begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is
+// prepared.
 func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig, error) {
 	options.Log = ctrl.Log
 	r, err := rig.New(ctx, options)

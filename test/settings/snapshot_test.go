@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the agent's memory.
+// ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the
+// agent's memory.
 var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot, `C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
 // look is what a host is like, but for what changes by itself. Pods come and go, and with them processes and endpoints.
@@ -36,7 +37,8 @@ func (l lab) looks() map[string]fake.Snapshot {
 	return all
 }
 
-// changes are what is different on a host, a line for each: "file C:\k\x: added", "service kubelet: environment", "root ab12: added".
+// changes are what is different on a host, a line for each: "file C:\k\x: added", "service kubelet: environment", "root
+// ab12: added".
 func changes(before, after fake.Snapshot) (told []string) {
 	add := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	for path, file := range before.Files {

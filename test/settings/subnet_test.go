@@ -17,7 +17,8 @@ import (
 
 const kubeProxyConfig = `C:\k\kube-proxy.conf`
 
-// hasSubnet reports whether the pods' network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy an address of it.
+// hasSubnet reports whether the pods' network, the plugins and kube-proxy of a host have a pod subnet, and kube-proxy
+// an address of it.
 func hasSubnet(h *rig.Host, subnet string) bool {
 	s := h.Machine().Snapshot()
 	network := slices.ContainsFunc(s.Networks, func(n host.HNSNetwork) bool { return n.Name == overlayNetwork && n.Subnet == subnet })

@@ -102,7 +102,8 @@ func (l lab) failed(name string) (canary string) {
 	return canary
 }
 
-// alerted waits until a metric of the operator is not zero. Operators of other tests, in this process, write it as well.
+// alerted waits until a metric of the operator is not zero. Operators of other tests, in this process, write it as
+// well.
 func (l lab) alerted(name string) {
 	l.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

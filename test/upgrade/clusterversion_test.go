@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// waitsForTheCluster raises the operator to a release that needs a later patch version of OpenShift than the lab's, and upgrades the cluster.
+// waitsForTheCluster raises the operator to a release that needs a later patch version of OpenShift than the lab's, and
+// upgrades the cluster.
 func (l lab) waitsForTheCluster(o *rig.Operator, h *rig.Host) {
 	l.Helper()
 	const present, needed = "5.0.3", "5.0.4"

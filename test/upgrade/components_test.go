@@ -11,8 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// runsEverythingOf compares what a host runs with the payload of a release. Each file must be another one than in the release before, but for
-// those of kubelet and agent.
+// runsEverythingOf compares what a host runs with the payload of a release. Each file must be another one than in the
+// release before, but for those of kubelet and agent.
 func (l lab) runsEverythingOf(name, before string, h *rig.Host) {
 	l.Helper()
 	for _, component := range release(l.T, name).payload.Components(withoutMachines) {

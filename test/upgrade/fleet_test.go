@@ -180,7 +180,8 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	o := l.operate(initial)
 	f := l.settle(1, 2, 3)
 	dead, gone := l.Host("instance-1"), l.machines()[0]
-	// The pods of dead hosts count as unhealthy until Kubernetes gives them up, minutes later. What their budget then allows is not asked here.
+	// The pods of dead hosts count as unhealthy until Kubernetes gives them up, minutes later. What their budget then
+	// allows is not asked here.
 	f.budget(0)
 	w := l.watch(nil, dead.NodeName(), gone)
 

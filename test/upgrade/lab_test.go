@@ -1,6 +1,7 @@
-// Package upgrade proves end to end what the operator promises for nodes in service: that they are upgraded, restarted and drained one after
-// the other, within the budget of the WindowsDisruptionPolicy whatever happens to the operator meanwhile. It runs on the real control plane
-// with the rights that deploy/ gives; Windows hosts are simulated, and workloads run in name.
+// Package upgrade proves end to end what the operator promises for nodes in service: that they are upgraded, restarted
+// and drained one after the other, within the budget of the WindowsDisruptionPolicy whatever happens to the operator
+// meanwhile. It runs on the real control plane with the rights that deploy/ gives; Windows hosts are simulated, and
+// workloads run in name.
 package upgrade
 
 import (
@@ -68,7 +69,8 @@ type lab struct {
 	*rig.Rig
 }
 
-// start boots a lab on the control plane of a platform, which it has for itself, and installs the operator with its key.
+// start boots a lab on the control plane of a platform, which it has for itself, and installs the operator with its
+// key.
 func start(t *testing.T, name string, options rig.Options) lab {
 	t.Helper()
 	t.Parallel()
@@ -178,7 +180,8 @@ func windowsNodes(ctx context.Context, reader client.Reader) ([]corev1.Node, err
 	return nodes.Items, err
 }
 
-// upgraded waits until so many Windows nodes, all but those excepted, are in service with a release, and nothing is disturbed any more.
+// upgraded waits until so many Windows nodes, all but those excepted, are in service with a release, and nothing is
+// disturbed any more.
 func (l lab) upgraded(name string, nodes int, limit time.Duration, except ...string) {
 	l.Helper()
 	want := release(l.T, name)

@@ -27,7 +27,8 @@ const (
 	others    = "others"    // kubelet and agent come from patch2, and everything else is another version
 )
 
-// sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is as in reality: 10 of 308 MB.
+// sizePercent is how large the payloads are, next to the lab's usual. The agent's part of them is as in reality: 10 of
+// 308 MB.
 const (
 	sizePercent = 40
 	agentBytes  = 18200 << 10 * sizePercent / 100 / 30
@@ -52,7 +53,8 @@ var releases struct {
 	err  error
 }
 
-// otherVersions are the versions of all components of every platform beside kubelet and agent, each different from the releases before.
+// otherVersions are the versions of all components of every platform beside kubelet and agent, each different from the
+// releases before.
 var otherVersions = map[string]string{
 	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2", "hybrid-overlay-node": "v1.0.1",
 	"windows_exporter": "v0.31.9", "csi-proxy": "v1.3.1",

@@ -54,7 +54,8 @@ func (l lab) namespace() string {
 	return name
 }
 
-// deploy makes a Deployment whose budget lets one pod be away, and waits until all of its pods run. change may change the pods.
+// deploy makes a Deployment whose budget lets one pod be away, and waits until all of its pods run. change may change
+// the pods.
 func (l lab) deploy(replicas int, change ...func(*corev1.PodTemplateSpec)) *workload {
 	l.Helper()
 	w := &workload{lab: l, namespace: l.namespace()}
@@ -93,7 +94,8 @@ func (w *workload) budget(minAvailable int) {
 	w.must(w.Client.Create(w.Context(), budget))
 }
 
-// runs waits until so many pods are Ready and not to end, and returns the nodes that they run on, with how many each has.
+// runs waits until so many pods are Ready and not to end, and returns the nodes that they run on, with how many each
+// has.
 func (w *workload) runs(replicas int) (nodes map[string]int) {
 	w.Helper()
 	w.eventually("the workload to run", &corev1.Pod{}, func(ctx context.Context, reader client.Reader) (bool, error) {

@@ -37,7 +37,8 @@ func wicd(t *testing.T, h *wine.Host, words string) verb.Result {
 	return verb.Result{}
 }
 
-// asksForTheAPIServer checks what the host tells of the way to the API server: Windows' own resolver and sockets answer.
+// asksForTheAPIServer checks what the host tells of the way to the API server: Windows' own resolver and sockets
+// answer.
 func asksForTheAPIServer(t *testing.T, h *wine.Host) {
 	for url, want := range map[string]string{
 		"https://" + apiName + ":" + apiPort:          "",

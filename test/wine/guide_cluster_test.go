@@ -60,8 +60,8 @@ func (l *lab) awaitObject(what string, watched client.Object, condition func(con
 	must(l.T, l.WaitFor(ctx, what, watched, condition))
 }
 
-// followNode watches the Node of a host from now on. The function that it returns checks that the Node kept pods off at each moment until
-// it was proven.
+// followNode watches the Node of a host from now on. The function that it returns checks that the Node kept pods off at
+// each moment until it was proven.
 func (l *lab) followNode(h *wine.Host) (proven func()) {
 	l.Helper()
 	watching, err := l.Client.Watch(l.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": nodeName(h)})

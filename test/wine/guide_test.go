@@ -168,7 +168,8 @@ func (g *guide) makesANode() {
 	g.configuredOnce(g.named.Journal()[seen:])
 }
 
-// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no matter.
+// configuredOnce checks what has happened to a host until it was a node. That it is looked at while it goes down is no
+// matter.
 func (g *guide) configuredOnce(journal []wine.Entry) {
 	g.Helper()
 	times := map[string]int{}

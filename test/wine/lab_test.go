@@ -1,6 +1,6 @@
-// Package wine proves end to end what only Windows' own interfaces can show, with the unmodified wicd.exe on hosts made of Wine: the
-// real control plane with the rights of deploy/, a real service control manager, registry, process table and file system. What Wine
-// lacks stands in: see lab/wine/standin.
+// Package wine proves end to end what only Windows' own interfaces can show, with the unmodified wicd.exe on hosts made
+// of Wine: the real control plane with the rights of deploy/, a real service control manager, registry, process table
+// and file system. What Wine lacks stands in: see lab/wine/standin.
 package wine_test
 
 import (
@@ -48,8 +48,8 @@ var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, APIIntU
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way out of it to
-// Debian's archive and to Go's modules, so what hosts are made of is fetched before.
+// testMain gives the tests a network of their own: those of another checkout use the same addresses. There is no way
+// out of it to Debian's archive and to Go's modules, so what hosts are made of is fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test says so
@@ -252,8 +252,8 @@ func prepare(t *testing.T, options rig.Options) *lab {
 	return l
 }
 
-// addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are the administrator's
-// program.
+// addHost makes a host; without an address it gets the next one. Of its files, those without one on this machine are
+// the administrator's program.
 func (l *lab) addHost(options wine.Options) {
 	l.Helper()
 	k, err := kit()

@@ -32,10 +32,10 @@ const machineSet = "windows"
 // administratorsKeys is where OpenSSH for Windows has the keys of administrators.
 const administratorsKeys = `C:\ProgramData\ssh\administrators_authorized_keys`
 
-// On AWS the image lets nobody in: key and open ports come with the user data. The node has the name that the platform's
-// metadata service tells the host, and a route to that service. On
-// vSphere the template holds the key, whatever the user data is, and the host gets the Machine's name, for which it is restarted.
-// R-026, R-033, R-037, R-042
+// On AWS the image lets nobody in: key and open ports come with the user data. The node has the name that the
+// platform's metadata service tells the host, and a route to that service. On vSphere the template holds the key,
+// whatever the user data is, and the host gets the Machine's name, for which it is restarted. R-026, R-033, R-037,
+// R-042
 func TestAMachineSetIsScaledUpAndToZero(t *testing.T) {
 	needWine(t)
 	t.Run("on AWS", func(t *testing.T) {

@@ -63,8 +63,8 @@ func TestAHostBecomesANodeIsKeptOneAndGivenBack(t *testing.T) {
 	})
 }
 
-// the operator ends at three moments of the first configuration, and the next one goes on. The host is listed by its
-// DNS name.
+// the operator ends at three moments of the first configuration, and the next one goes on. The host is
+// listed by its DNS name.
 func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	l := newLab(t, "WIN-TWO")
 	l.byName = true

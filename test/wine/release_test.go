@@ -59,8 +59,8 @@ func (l *lab) raise(o *rig.Operator, to release) *rig.Operator {
 	return next
 }
 
-// isOf checks that a host has the programs of a release and of no other, but for the agent, under the names that are documented, and
-// runs them.
+// isOf checks that a host has the programs of a release and of no other, but for the agent, under the names that are
+// documented, and runs them.
 func (l *lab) isOf(h *wine.Host, want release) {
 	l.Helper()
 	agent, err := want.payload.Agent()

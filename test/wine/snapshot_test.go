@@ -23,15 +23,15 @@ const (
 	firewallKey    = servicesKey + `\SharedAccess\Parameters\FirewallPolicy\FirewallRules`
 	// certificatesKey is where the machine's certificates are.
 	certificatesKey = `HKLM\Software\Microsoft\SystemCertificates`
-	// featuresKey is where the stand-in for DISM keeps the states of Windows' features, and hnsFolder where the one for the Host Compute
-	// Network keeps networks and endpoints, a file each.
+	// featuresKey is where the stand-in for DISM keeps the states of Windows' features, and hnsFolder where the one for
+	// the Host Compute Network keeps networks and endpoints, a file each.
 	featuresKey        = `HKLM\Software\wmco-lab\features`
 	pendingFeaturesKey = `HKLM\SOFTWARE\wmco-lab\pending`
 	hnsFolder          = `C:\ProgramData\wmco-lab\hns`
 )
 
-// snapshot is what a host is like: files and folders of its drive with a digest of their content, services, machine environment,
-// certificates, features, networks, and the programs that run.
+// snapshot is what a host is like: files and folders of its drive with a digest of their content, services, machine
+// environment, certificates, features, networks, and the programs that run.
 type snapshot struct {
 	Files        map[string]string
 	Services     []string
@@ -55,7 +55,8 @@ func snapshotOf(t *testing.T, h *wine.Host) snapshot {
 	}
 }
 
-// features are how Windows' features stand. What the stand-in keeps as pending came into force with the boot that has forgotten the mark.
+// features are how Windows' features stand. What the stand-in keeps as pending came into force with the boot that has
+// forgotten the mark.
 func features(t *testing.T, h *wine.Host) []string {
 	t.Helper()
 	lines := registry(t, h, featuresKey)

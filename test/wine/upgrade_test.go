@@ -21,7 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// What happens to nodes in service, one after the other: a release that works, one that does not, and a restart that was asked for.
+// What happens to nodes in service, one after the other: a release that works, one that does not, and a restart that
+// was asked for.
 func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	l := newLab(t, "WIN-SEVEN", "WIN-EIGHT")
 	o := l.run()
@@ -52,7 +53,8 @@ func TestNodesInServiceAreUpgradedBroughtBackAndRestarted(t *testing.T) {
 	})
 }
 
-// upgrades brings a release that works: each host is kept, and the programs are exchanged in place, the agent among them.
+// upgrades brings a release that works: each host is kept, and the programs are exchanged in place, the agent among
+// them.
 func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -88,7 +90,8 @@ func (l *lab) upgrades(o *rig.Operator, next release, namespace string) *rig.Ope
 	return o
 }
 
-// fails brings a release that does not work: the first host is brought back to the release before, and the other is left alone.
+// fails brings a release that does not work: the first host is brought back to the release before, and the other is
+// left alone.
 func (l *lab) fails(o *rig.Operator, former, bad release, namespace string) *rig.Operator {
 	l.Helper()
 	began, a := time.Now(), l.watch(namespace)
@@ -194,8 +197,8 @@ func inService(n *corev1.Node) bool {
 	return ready && !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNotReady })
 }
 
-// kept checks that at most one node was unavailable at any time and that enough pods were healthy, and returns the nodes that were
-// unavailable, in their order.
+// kept checks that at most one node was unavailable at any time and that enough pods were healthy, and returns the
+// nodes that were unavailable, in their order.
 func (l *lab) kept(a *rig.Availability, healthy int) []string {
 	l.Helper()
 	report, err := a.Report(l.Context())

@@ -18,7 +18,8 @@ import (
 // workloadLabels are the labels of the workload's pods.
 var workloadLabels = map[string]string{"app": "web"}
 
-// deploy makes a Deployment on the lab's hosts whose budget lets one pod be away, waits until all of its pods run, and returns its namespace.
+// deploy makes a Deployment on the lab's hosts whose budget lets one pod be away, waits until all of its pods run, and
+// returns its namespace.
 func (l *lab) deploy(replicas int) (namespace string) {
 	l.Helper()
 	namespace = clustertest.Namespace(l.T, l.Cluster())

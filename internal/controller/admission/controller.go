@@ -65,7 +65,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// owner is what the policies belong to: the operator's namespace, so that they go when it does; nil when it goes. It does not block its deletion.
+// owner is what the policies belong to: the operator's namespace, so that they go when it does; nil when it goes. It
+// does not block its deletion.
 func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) {
 	namespace := &corev1.Namespace{}
 	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Namespace}, namespace)
@@ -81,7 +82,8 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: namespace.Name, UID: namespace.UID}, nil
 }
 
-// keep writes those policies and bindings that are not right, each by itself. It returns when to look again; zero when nothing is under way.
+// keep writes those policies and bindings that are not right, each by itself. It returns when to look again; zero when
+// nothing is under way.
 func (r *Reconciler) keep(ctx context.Context, owner metav1.OwnerReference) (time.Duration, error) {
 	wrong, err := r.wrong(ctx, owner)
 	if err != nil {
@@ -159,7 +161,8 @@ func (r *Reconciler) compare(ctx context.Context, wanted client.Object) (*differ
 	return &differing{wanted: wanted, found: found}, nil
 }
 
-// put writes an object. A new one is made by an apply and not by a create: that has the name in its URL, so that RBAC can bind the right to it.
+// put writes an object. A new one is made by an apply and not by a create: that has the name in its URL, so that RBAC
+// can bind the right to it.
 func (r *Reconciler) put(ctx context.Context, object differing) error {
 	var err error
 	if object.found == nil {

@@ -146,8 +146,8 @@ func TestThePoliciesGoWithTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
-// removeWithItsPolicies deletes the namespace of an operator, and waits for the policies that go with it seconds later: the operator of the next
-// test would be surprised by that.
+// removeWithItsPolicies deletes the namespace of an operator, and waits for the policies that go with it seconds later:
+// the operator of the next test would be surprised by that.
 func (f *fixture) removeWithItsPolicies() {
 	f.Helper()
 	ctx := context.WithoutCancel(f.Context())

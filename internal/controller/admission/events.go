@@ -72,7 +72,8 @@ func (r *Reconciler) emit(ctx context.Context, s standing, related client.Object
 	r.Events.Eventf(deployment, related, s.eventType, s.reason, "KeepPolicies", "%s", s.message)
 }
 
-// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
 func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
 	found := &appsv1.Deployment{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: Operator}, found); err != nil {

@@ -152,7 +152,8 @@ type writer interface {
 	Create(ctx context.Context, object client.Object, options ...client.CreateOption) error
 }
 
-// letEverybodyAsk gives all who are authenticated the right to make certificate requests: that of who may ask is not the question here.
+// letEverybodyAsk gives all who are authenticated the right to make certificate requests: that of who may ask is not
+// the question here.
 func (f *fixture) letEverybodyAsk() {
 	f.Helper()
 	const name = "everybody-asks"

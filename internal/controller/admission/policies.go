@@ -41,8 +41,8 @@ func Guards(namespace string) []Guard {
 	return []Guard{cloudNodeManagers(), kubelets(), operator(namespace)}
 }
 
-// cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On Linux nodes it goes by a
-// ServiceAccount, which is not concerned.
+// cloudNodeManagers hold cloud-node-manager on a Windows node to its own Node. Its group may write all of them. On
+// Linux nodes it goes by a ServiceAccount, which is not concerned.
 func cloudNodeManagers() Guard {
 	const prefix = "system:cloud-node-manager:"
 	g := guard(CloudNodeManagers, "the-cloud-node-manager-of-a-windows-node",
@@ -60,9 +60,9 @@ has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, pre
 	return g
 }
 
-// kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are, and which key their
-// hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet write any annotation of its own Node, and the
-// label that says which system it runs.
+// kubelets keeps those who have a kubelet's certificate from writing what the operator notes on Nodes: whose they are,
+// and which key their hosts have; and from taking a Node out of the operator's reach. NodeRestriction lets a kubelet
+// write any annotation of its own Node, and the label that says which system it runs.
 func kubelets() Guard {
 	g := guard(Kubelets, "a-kubelet",
 		`has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups`,
@@ -75,7 +75,8 @@ func kubelets() Guard {
 	return g
 }
 
-// operator holds the operator to what it is for, where a rule of RBAC cannot: rules know no labels, and who creates has named nothing yet.
+// operator holds the operator to what it is for, where a rule of RBAC cannot: rules know no labels, and who creates has
+// named nothing yet.
 func operator(namespace string) Guard {
 	user := "system:serviceaccount:" + namespace + ":" + Operator
 	return guard(Operator, "the-operator",
@@ -116,8 +117,8 @@ var annotations = []admissionv1.Variable{
 	{Name: "after", Expression: `object != null && has(object.metadata.annotations) ? object.metadata.annotations : {}`},
 }
 
-// keepsNode refuses that the operator's annotations of a Node are made, changed or taken away, and that a Windows node becomes another: the operator
-// could neither drain nor delete it any more.
+// keepsNode refuses that the operator's annotations of a Node are made, changed or taken away, and that a Windows node
+// becomes another: the operator could neither drain nor delete it any more.
 func keepsNode(who string) []admissionv1.Validation {
 	prefix := v1alpha1.GroupVersion.Group + "/"
 	return []admissionv1.Validation{

@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// lastingAbsence is how long a Secret must be absent to count as such. Secrets are renewed by deleting them, the service CA operator's
-// among them: without this, every node would lose what they hold and get it again a moment later.
+// lastingAbsence is how long a Secret must be absent to count as such. Secrets are renewed by deleting them, the
+// service CA operator's among them: without this, every node would lose what they hold and get it again a moment later.
 const lastingAbsence = 20 * time.Second
 
-// secretsReader is a reader that gives Secrets that are absent for a moment as they were. All that cluster.Read reads are optional.
+// secretsReader is a reader that gives Secrets that are absent for a moment as they were. All that cluster.Read reads
+// are optional.
 type secretsReader struct {
 	client.Reader
 	clock   clock.PassiveClock
@@ -65,7 +66,8 @@ func (r *secretsReader) next(limit time.Duration) time.Duration {
 
 // keptSecret is what is known of a Secret.
 type keptSecret struct {
-	// last is the Secret of the last good read of the cluster, and given that of the last read; nil for absent, or not read yet.
+	// last is the Secret of the last good read of the cluster, and given that of the last read; nil for absent, or not
+	// read yet.
 	last, given *corev1.Secret
 	// absentSince is when it was first seen to be absent; zero when it was there.
 	absentSince time.Time

@@ -68,7 +68,8 @@ func (a *absences) start() {
 	a.kept.clock = a.clock
 }
 
-// reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so again.
+// reads lets the Source read the cluster, which it tells of so many times, and returns the time until it will do so
+// again.
 func (a *absences) reads(told int) time.Duration {
 	a.t.Helper()
 	result, err := a.Reconcile(a.t.Context(), ctrl.Request{})

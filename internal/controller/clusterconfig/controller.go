@@ -35,7 +35,8 @@ import (
 // The pull secret is in a namespace of others; a bundle for OLM can bring no Role there.
 // +kubebuilder:rbac:groups="",resources=secrets,resourceNames=pull-secret,verbs=get;list;watch
 
-// rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may have been undone.
+// rereadInterval is between two reads when nothing was seen to change: a watch may miss something, and a report may
+// have been undone.
 const rereadInterval = 10 * time.Minute
 
 // errNotRead is the state before the first read.

@@ -62,7 +62,8 @@ func (r countingReader) Get(ctx context.Context, key client.ObjectKey, object cl
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
-// start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM made.
+// start runs a Source of the present line in a namespace of its own that has the operator's Deployment and what OLM
+// made.
 func start(t *testing.T) *running {
 	t.Helper()
 	return startLine(t, support.CurrentLine())

@@ -96,7 +96,8 @@ func TestASettingThatIsNotFollowedIsAnEventOfItsOwn(t *testing.T) {
 // definitions are the kinds that an API server need not have.
 var definitions = []string{"imagedigestmirrorsets", "imagetagmirrorsets", "images", "proxies"}
 
-// withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it returns does so before.
+// withoutOptionalKinds takes the kinds from the API server, and gives them back after the test. The function that it
+// returns does so before.
 func withoutOptionalKinds(t *testing.T) (restore func()) {
 	t.Helper()
 	admin, err := client.New(lab.Cluster(t).Config, client.Options{})

@@ -93,8 +93,8 @@ func (r *Reporter) count(s standing) {
 	}
 }
 
-// tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the beginning is not
-// worth one.
+// tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the
+// beginning is not worth one.
 func (r *Reporter) tell(ctx context.Context, s standing) error {
 	reason, eventType, message := s.reason, corev1.EventTypeWarning, s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
 	if s.supported {
@@ -113,7 +113,8 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 	return nil
 }
 
-// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
 func (r *Reporter) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: deploymentName}}
 	name := client.ObjectKeyFromObject(deployment)

@@ -19,8 +19,8 @@ const (
 	eventsAtOnce = 10
 )
 
-// reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment and a line in the
-// log. What is followed again, or is gone, is forgotten.
+// reportSettings tells of each setting that Windows nodes do not follow once: by an event on the operator's Deployment
+// and a line in the log. What is followed again, or is gone, is forgotten.
 func (r *Reporter) reportSettings(ctx context.Context, notices []cluster.Notice) error {
 	settingsNotFollowed.Set(float64(len(notices)))
 	present := map[cluster.Notice]bool{}
@@ -62,8 +62,8 @@ func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) e
 	return nil
 }
 
-// reference is what an event tells of besides the Deployment. Events with the same reference are made one by the library that records them,
-// with the first one's text; so it is as exact as can be.
+// reference is what an event tells of besides the Deployment. Events with the same reference are made one by the
+// library that records them, with the first one's text; so it is as exact as can be.
 func reference(notice cluster.Notice) *corev1.ObjectReference {
 	kind, name, _ := strings.Cut(notice.Object, " ")
 	namespace, short, found := strings.Cut(name, "/")

@@ -48,7 +48,8 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 // addresses are the addresses of the Windows hosts.
 var addresses = map[string]string{"win-a": "10.9.0.1", "win-b": "10.9.0.2"}
 
-// stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the kubelets.
+// stage is a real API server on which the controller runs with the operator's rights, alone. The test plays the
+// kubelets.
 type stage struct {
 	t      *testing.T
 	config *rest.Config
@@ -212,8 +213,8 @@ func (s *stage) awaitSigned(names ...string) {
 	}
 }
 
-// of a cluster with fifty Linux nodes only the requests of the Windows node are touched: those that were pending before the
-// operator started, those that come, and those that came while it was away.
+// of a cluster with fifty Linux nodes only the requests of the Windows node are touched:
+// those that were pending before the operator started, those that come, and those that came while it was away.
 func TestAmongFiftyLinuxNodesOnlyTheWindowsNodesRequestsAreTouched(t *testing.T) {
 	s := newStage(t)
 	var others []*certificatesv1.CertificateSigningRequest

@@ -28,7 +28,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=list
 
-// refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been behind.
+// refusedRecheck is how often a refused request is looked at again: what the operator knows of a host may have been
+// behind.
 const refusedRecheck = time.Minute
 
 // ClusterSource knows the cluster, or why it cannot be read.
@@ -50,7 +51,8 @@ type Reconciler struct {
 	Events    events.EventRecorder
 	Cluster   ClusterSource
 
-	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one goroutine uses it.
+	// told is what was last said of a request that is left pending, by its name, so that it is said once. Only one
+	// goroutine uses it.
 	told map[string]refusal
 }
 
@@ -111,8 +113,9 @@ func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSi
 	return nil
 }
 
-// write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals, too. The cache has not
-// all that the API server would have written back; what it has been judged by does not change as long as the request is this one.
+// write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals,
+// too. The cache has not all that the API server would have written back; what it has been judged by does not change as
+// long as the request is this one.
 func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certrequest.Decision,
 	kind certificatesv1.RequestConditionType, reason string,
 ) (written bool, err error) {

@@ -99,8 +99,8 @@ func TestARefusalIsToldOnce(t *testing.T) {
 	}
 }
 
-// A node in wrong hands makes as many requests as it likes: it does not make the operator write as many events, or read the cluster for each
-// of them every minute.
+// A node in wrong hands makes as many requests as it likes: it does not make the operator write as many events, or read
+// the cluster for each of them every minute.
 func TestANodeThatAsksWithoutEndIsAnsweredAFewTimes(t *testing.T) {
 	objects := []client.Object{instance(), registered()}
 	made := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/knowledge"
 )
 
-// registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host whose Node is not there may
-// make any number of requests, and all that is there would be read for each of them.
+// registered reports whether the instance's host has registered its Node. It is asked first, and costs little: a host
+// whose Node is not there may make any number of requests, and all that is there would be read for each of them.
 func (r *Reconciler) registered(ctx context.Context, instance *v1alpha1.WindowsInstance) (bool, error) {
 	node, name := &corev1.Node{}, instance.Status.NodeRef.Name
 	switch err := r.Live.Get(ctx, types.NamespacedName{Name: name}, node); {

@@ -28,8 +28,8 @@ type disruptionID struct {
 
 func idOf(d v1alpha1.Disruption) disruptionID { return disruptionID{d.InstanceUID, d.Since.Unix()} }
 
-// book is the WindowsDisruptionPolicy as it was read for one decision, and as it is going to be written. What is written is refused by the
-// API server if anything was written since it was read.
+// book is the WindowsDisruptionPolicy as it was read for one decision, and as it is going to be written. What is
+// written is refused by the API server if anything was written since it was read.
 type book struct {
 	gate     *PolicyGate
 	policy   *v1alpha1.WindowsDisruptionPolicy

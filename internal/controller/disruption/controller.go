@@ -32,7 +32,8 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=system,resources=events,verbs=create;patch
 
 const (
-	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server may be another.
+	// rereadInterval is between two looks when nothing was seen to change: a watch may miss something, and the API server
+	// may be another.
 	rereadInterval = 10 * time.Minute
 	// runningInterval is that while nodes are being disturbed, and all others may be waiting for one of them.
 	runningInterval = 30 * time.Second
@@ -80,7 +81,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return ctrl.Result{RequeueAfter: nextLook(book)}, nil
 }
 
-// review brings the status of the policy to what the API server has otherwise. With adopt, this process takes over what others have.
+// review brings the status of the policy to what the API server has otherwise. With adopt, this process takes over what
+// others have.
 func (g *PolicyGate) review(ctx context.Context, adopt bool) (reviewed *book, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

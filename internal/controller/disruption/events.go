@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status for too much.
+// longestMessage is what people read of a condition, in bytes. The API server takes more, and refuses the whole status
+// for too much.
 const longestMessage = 4096
 
 // disruptionEvent is one Kubernetes event, made by the constructors below and nowhere else.

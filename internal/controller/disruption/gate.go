@@ -26,11 +26,12 @@ import (
 // Gate lets controllers disturb nodes. It reads the API server when it decides, and writes the decision into the status
 // of the WindowsDisruptionPolicy before it returns it. So of two decisions at the same time one is made again.
 type Gate interface {
-	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at once, as far as
-	// disturbance.GoesOn, and this process has it from then on.
+	// Acquire asks for a node to be disturbed. A node that is being disturbed already for the same instance is allowed at
+	// once, as far as disturbance.GoesOn, and this process has it from then on.
 	Acquire(ctx context.Context, request disturbance.Request) (disturbance.Decision, error)
-	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes nothing, and asks the
-	// API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but by there being another one that works.
+	// Release ends the disturbance of an instance's node, if this process has it. With nothing to release it writes
+	// nothing, and asks the API server nothing. Once a Machine is being deleted, its replacement is not ended by this, but
+	// by there being another one that works.
 	Release(ctx context.Context, instance string) error
 	// Holds tells, from memory, whether the node of the instance is being disturbed in place, by whatever process.
 	Holds(ctx context.Context, instance string) (bool, error)
@@ -38,8 +39,9 @@ type Gate interface {
 	Settings(ctx context.Context) (disruptionpolicy.Settings, error)
 }
 
-// refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes that wait for their
-// turn, one has the whole cluster read. A node is never let through on what was read for another one.
+// refusalLife is how long a refusal answers for others that ask with nothing written in between: of a hundred nodes
+// that wait for their turn, one has the whole cluster read. A node is never let through on what was read for another
+// one.
 const refusalLife = 5 * time.Second
 
 // conflictBackoff is how a decision is made anew whose write another has overtaken.
@@ -172,7 +174,8 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption, request disturbance.Request) error {
 	after := *own
 	after.Operator = g.Operator
-	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on the way.
+	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on
+	// the way.
 	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version && request.Cause != v1alpha1.CauseRemoval
 	if request.Cause != v1alpha1.CauseRepair && !upgraded {
 		after.Cause, after.Version = request.Cause, request.Version

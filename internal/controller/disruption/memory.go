@@ -13,8 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// memory is what this process knows of the policy without asking the API server: what its cache has, or what it has written itself, which
-// the cache may not have yet.
+// memory is what this process knows of the policy without asking the API server: what its cache has, or what it has
+// written itself, which the cache may not have yet.
 type memory struct {
 	client    client.Reader
 	namespace string

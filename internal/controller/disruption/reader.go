@@ -38,7 +38,8 @@ type fleet struct {
 	sets map[types.UID]string
 }
 
-// readFleet reads everything that decisions about disruptions are made of from the API server. Of disruptions, it only looks at whose they are.
+// readFleet reads everything that decisions about disruptions are made of from the API server. Of disruptions, it only
+// looks at whose they are.
 func readFleet(ctx context.Context, live client.Reader, namespace string, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) (*fleet, error) {
 	var instances v1alpha1.WindowsInstanceList
 	var nodes corev1.NodeList
@@ -138,8 +139,8 @@ func (f *fleet) nodeName(instance *v1alpha1.WindowsInstance) string {
 	return ""
 }
 
-// wasInService reports whether the node of an instance takes pods, or has taken some. The version of an instance is written when its node was
-// proven for the first time, and kept.
+// wasInService reports whether the node of an instance takes pods, or has taken some. The version of an instance is
+// written when its node was proven for the first time, and kept.
 func (f *fleet) wasInService(instance *v1alpha1.WindowsInstance) bool {
 	node := f.nodes[instance.UID]
 	return instance.Status.Version != "" || node != nil && !unproven(node)
@@ -174,8 +175,8 @@ func (f *fleet) pool(instance *v1alpha1.WindowsInstance, settings disruptionpoli
 	return settings.HostPool(labels)
 }
 
-// gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or an administrator has
-// given the host up.
+// gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or
+// an administrator has given the host up.
 func (f *fleet) gone(instance *v1alpha1.WindowsInstance) bool {
 	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged || instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
 		return true
@@ -254,7 +255,8 @@ func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Ma
 	return result, windows
 }
 
-// heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it says nothing.
+// heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it
+// says nothing.
 func heldUpBy(machine *machinev1beta1.Machine) string {
 	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained, machinev1beta1.MachineTerminable} {
 		for _, condition := range machine.Status.Conditions {

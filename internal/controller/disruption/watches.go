@@ -28,8 +28,8 @@ import (
 const (
 	// gathering is how long changes are gathered before everything is looked at: many come together.
 	gathering = 300 * time.Millisecond
-	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking takes long.
-	// longestGathering is the longest that it waits.
+	// idleShare is how many times as long as the last look took the next one waits: where there are many hosts, looking
+	// takes long. longestGathering is the longest that it waits.
 	idleShare        = 10
 	longestGathering = 10 * time.Second
 )

@@ -161,8 +161,8 @@ func (h *agentHost) certificate(identity nodespec.Identity) *x509.Certificate {
 	return certificate
 }
 
-// signs makes the API server sign what is approved, for so long or as long as was asked for, as the cluster's signers do. It returns what was
-// signed, by signer.
+// signs makes the API server sign what is approved, for so long or as long as was asked for, as the cluster's signers
+// do. It returns what was signed, by signer.
 func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest {
 	x.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -205,7 +205,8 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	return signed
 }
 
-// onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon for so long.
+// onAzure gives the instance a node on which cloud-node-manager has a certificate of its own, which was issued at noon
+// for so long.
 func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	x.t.Helper()
 	x.facts.Platform = "Azure"

@@ -154,8 +154,8 @@ func TestTheNodeOfAnOlderOperatorOnAWSIsTakenOverByItsCloudsName(t *testing.T) {
 	}
 }
 
-// With another domain in the VPC's DHCP options the cloud tells another name. Under it the host would be a second node, and the first would be
-// neither drained nor counted.
+// With another domain in the VPC's DHCP options the cloud tells another name. Under it the host would be a second node,
+// and the first would be neither drained nor counted.
 func TestANodeWhoseMachineGetsAnotherNameKeepsItsOwn(t *testing.T) {
 	metadata := map[string]string{"AWS": machine}
 	x, h, gate := nodeInService(t, "AWS", func(o *fake.Options) { o.Metadata = metadata })

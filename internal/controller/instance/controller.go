@@ -44,7 +44,8 @@ type ClusterSource interface {
 	Current() (nodespec.Cluster, error)
 }
 
-// Reconciler moves one WindowsInstance at a time toward its desired state. It is safe for concurrent use on different instances.
+// Reconciler moves one WindowsInstance at a time toward its desired state. It is safe for concurrent use on different
+// instances.
 type Reconciler struct {
 	Client client.Client
 	// Live reads the API server and not the cache, for decisions that must not be stale.

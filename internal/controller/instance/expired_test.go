@@ -32,8 +32,8 @@ func (x *trial) identitiesOf() []nodespec.Identity {
 	return append([]nodespec.Identity{spec.Identity}, spec.Identities...)
 }
 
-// letTimePass lets time pass on the host as long as the test runs: after a long step of the clock the agent's service may be at work, and a
-// verb of the operator waits for it, by that clock.
+// letTimePass lets time pass on the host as long as the test runs: after a long step of the clock the agent's service
+// may be at work, and a verb of the operator waits for it, by that clock.
 func (x *trial) letTimePass() {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -77,7 +77,8 @@ func (h *agentHost) process(service string) int {
 	return found.PID
 }
 
-// A kubelet that runs may have pods, whatever its certificate says. To take another one it is restarted, so it waits for its turn.
+// A kubelet that runs may have pods, whatever its certificate says. To take another one it is restarted, so it waits
+// for its turn.
 func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	kubelet := x.identitiesOf()[0]
@@ -106,8 +107,9 @@ func TestACertificateThatHasExpiredIsReplacedThroughTheGateWhereTheKubeletRuns(t
 	}
 }
 
-// A host that was off for too long has no workload left that could be disturbed: its pods were evicted, its kubelet has no certificate to start
-// with, and the gate counts the node among those that are unavailable already. To bring it back frees a place, and waits for none. R-134
+// A host that was off for too long has no workload left that could be disturbed: its pods were evicted, its kubelet has
+// no certificate to start with, and the gate counts the node among those that are unavailable already. To bring it back
+// frees a place, and waits for none. R-134
 func TestAHostThatWasOffPastTheLifeOfItsCertificatesComesBackByItself(t *testing.T) {
 	x, h, gate := nodeInService(t, "None")
 	identities := x.identitiesOf()
@@ -170,7 +172,8 @@ func TestANameThatAnotherMachinesNodeHasByNowIsNotSignedFor(t *testing.T) {
 	}
 }
 
-// The host knows its request, and so the name under which it is submitted. Whoever is first there says for how long. R-132
+// The host knows its request, and so the name under which it is submitted. Whoever is first there says for how long.
+//
 func TestARequestThatTheHostHasSubmittedItselfIsNotApproved(t *testing.T) {
 	x := newTrial(t)
 	h, identity := x.onAzure(shortLife)

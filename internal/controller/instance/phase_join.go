@@ -75,7 +75,8 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// mayHaveCertificates tells what keeps certificates from being signed for the name of the instance's node, whether it is registered or not.
+// mayHaveCertificates tells what keeps certificates from being signed for the name of the instance's node, whether it
+// is registered or not.
 func (p join) mayHaveCertificates(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {
@@ -114,8 +115,8 @@ func (p join) registerAgain(ctx context.Context, s *scope.Scope) *obstacle.Obsta
 	return p.delivery.Apply(ctx, s, spec)
 }
 
-// tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than the life of its
-// own, or lost the file.
+// tellLostCertificate says that a node which had joined before needs another certificate: it was off for longer than
+// the life of its own, or lost the file.
 func (p join) tellLostCertificate(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.NodeRef.UID == "" {
 		return nil
@@ -139,7 +140,8 @@ func lostCertificate(current *plan.CertificateFacts) string {
 	return "The kubelet's certificate for " + current.CommonName + " was valid until " + current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
-// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the spec at once.
+// issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the
+// spec at once.
 func (p join) issueCertificates(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	spec, o := p.specs.ForNode(ctx, s)
 	if o != nil {

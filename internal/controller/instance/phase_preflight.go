@@ -9,8 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/plan"
 )
 
-// preflight stops before anything is changed on a host from which a kubelet could not reach the API server. The host itself has
-// tried it: what it resolves and reaches is not what the operator does. A host that has joined before is not held up: its kubelet tells.
+// preflight stops before anything is changed on a host from which a kubelet could not reach the API server. The host
+// itself has tried it: what it resolves and reaches is not what the operator does. A host that has joined before is not
+// held up: its kubelet tells.
 func preflight(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if ref := s.Instance.Status.NodeRef; ref != nil && ref.UID != "" {
 		return nil

@@ -31,9 +31,9 @@ type reboot struct {
 	clock  clock.PassiveClock
 }
 
-// run restarts the host of a node in service because an administrator has asked for it. The annotation is taken away with the
-// node's release, when it was checked to work again. Which boot is to end is written down first, so that there is one restart and no
-// second, whoever is killed meanwhile.
+// run restarts the host of a node in service because an administrator has asked for it. The annotation is taken away
+// with the node's release, when it was checked to work again. Which boot is to end is written down first, so that there
+// is one restart and no second, whoever is killed meanwhile.
 func (p reboot) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := p.nodes.Of(ctx, s.Instance)
 	if err != nil {

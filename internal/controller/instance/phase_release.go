@@ -74,8 +74,8 @@ func (p release) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return p.turn.Leave(ctx, s)
 }
 
-// settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it is done with the next
-// change.
+// settle has the agent let go of what the host was before: the node was proven with what it is now. If that fails, it
+// is done with the next change.
 func (p release) settle(ctx context.Context, s *scope.Scope) {
 	if s.Session.Facts == nil || s.Session.Facts.Fallback == "" {
 		return
@@ -104,7 +104,8 @@ const (
 	kubeletLimit = 5 * time.Second
 )
 
-// tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no obstacle.
+// tryLogsPort says when the kubelet's port is closed to others. The node works without it, so it is advice and no
+// obstacle.
 func (p release) tryLogsPort(ctx context.Context, s *scope.Scope) string {
 	ctx, cancel := context.WithTimeout(ctx, kubeletLimit)
 	defer cancel()

@@ -22,8 +22,8 @@ type remember struct {
 	client   client.Client
 }
 
-// run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name, and keeps
-// the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
+// run restores what a WindowsInstance that was deleted and made again has forgotten: the Node is bound to it by name,
+// and keeps the pinned host key. A host that has no Node of this operator yet may have been pinned by one before it.
 func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if s.Instance.Status.HostKey != nil {
 		return nil

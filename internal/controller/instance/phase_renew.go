@@ -37,12 +37,14 @@ type renew struct {
 	jitter func() float64
 }
 
-// renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be renewed at once, or soon.
+// renewalFloor is the least time between two renewals that succeed. A signer may give a certificate that is to be
+// renewed at once, or soon.
 const renewalFloor = time.Minute
 
-// run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no window:
-// nothing is restarted, and what else is to be changed on the host stays as it is. A failure delays nothing else, and is reported
-// where nothing else is to be reported. A node that does not work gets what it lacks on the way that brings it back.
+// run gives services of a node that works new certificates before theirs expire. It asks no gate and waits for no
+// window: nothing is restarted, and what else is to be changed on the host stays as it is. A failure delays nothing
+// else, and is reported where nothing else is to be reported. A node that does not work gets what it lacks on the way
+// that brings it back.
 func (p renew) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	due, _ := certificates.Due(s.Instance.Status.Certificates, p.clock.Now(), 0)
 	if len(due) == 0 || s.Instance.Status.SpecDigest == "" {
@@ -126,8 +128,8 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due 
 	return nil
 }
 
-// certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds anything to change: their DER
-// form in base64url.
+// certificateArguments are certificates in PEM, by the names of their identities, as words in which no shell finds
+// anything to change: their DER form in base64url.
 func certificateArguments(issued map[string]string) []string {
 	var arguments []string
 	for _, name := range slices.Sorted(maps.Keys(issued)) {

@@ -22,8 +22,8 @@ type unmanaged struct {
 	gate  disruption.Gate
 }
 
-// run stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written but the
-// status; the source tells of it by an event.
+// run stops: the source wants neither host nor Node touched. What the operator held is let go, and nothing is written
+// but the status; the source tells of it by an event.
 func (p unmanaged) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	p.link.LetGo(s)
 	s.Session.Attempts, s.Session.Waiting = 0, ""
@@ -34,8 +34,8 @@ func (p unmanaged) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return unmanagedObstacle(s.Instance)
 }
 
-// undrain takes a node into service again that was being drained when an administrator wanted it left alone. One whose Machine goes is left to
-// whoever deletes it.
+// undrain takes a node into service again that was being drained when an administrator wanted it left alone. One whose
+// Machine goes is left to whoever deletes it.
 func (p unmanaged) undrain(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	reason := s.Instance.Spec.DesiredStateReason
 	held, err := p.gate.Holds(ctx, s.Instance.Name)

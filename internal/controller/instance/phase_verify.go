@@ -51,7 +51,8 @@ func (p verify) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // longestFinding is how much is kept of what a host says of a check, in bytes.
 const longestFinding = 1024
 
-// failedChecks are those checks of the spec that did not pass, gating or advisory ones. One that was not answered has not passed.
+// failedChecks are those checks of the spec that did not pass, gating or advisory ones. One that was not answered has
+// not passed.
 func failedChecks(wanted []nodespec.Check, results []verb.CheckResult, advisory bool) []string {
 	var failed []string
 	for _, check := range wanted {

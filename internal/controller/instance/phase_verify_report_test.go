@@ -13,7 +13,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// restartKubelet has the operator give a node in service another kubelet, whose Node is Ready by what the former one has reported.
+// restartKubelet has the operator give a node in service another kubelet, whose Node is Ready by what the former one
+// has reported.
 func restartKubelet(t *testing.T) (*trial, *agentHost, *v1alpha1.WindowsInstance) {
 	t.Helper()
 	x, h, _ := nodeInService(t, "None")

@@ -2,8 +2,8 @@ package instance
 
 import "time"
 
-// Retry delays after a failure: they double from the first to the last, so that a mended host is taken up within a minute and a
-// dead one costs one attempt a minute.
+// Retry delays after a failure: they double from the first to the last, so that a mended host is taken up within a
+// minute and a dead one costs one attempt a minute.
 const (
 	firstRetryDelay = 2 * time.Second
 	lastRetryDelay  = time.Minute

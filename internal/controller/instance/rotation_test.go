@@ -56,8 +56,8 @@ func (w *weather) minutes(most int) time.Duration {
 	return time.Duration(1+w.dice.IntN(most)) * time.Minute
 }
 
-// Thirty days of restarts of the operator, hosts that are away and clocks that are set: the certificate never expires, is renewed once for each of
-// its lives and not before its time, and nobody connects to the host for anything else.
+// Thirty days of restarts of the operator, hosts that are away and clocks that are set: the certificate never expires,
+// is renewed once for each of its lives and not before its time, and nobody connects to the host for anything else.
 func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 	months, days := uint64(3), 30
 	if testing.Short() {
@@ -151,7 +151,8 @@ func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 	}
 }
 
-// The name that a Node has is no proof that it is the instance's: what is signed for another machine's Node gives its rights away.
+// The name that a Node has is no proof that it is the instance's: what is signed for another machine's Node gives its
+// rights away.
 func TestACertificateIsNotRenewedForTheNodeOfAnother(t *testing.T) {
 	x := newTrial(t)
 	x.onAzure(shortLife)

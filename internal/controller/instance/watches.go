@@ -22,8 +22,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/keys"
 )
 
-// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one cluster
-// configures at a time, so that it delays nobody.
+// maxConcurrent is how many hosts are worked on at once. A slow host holds one place; the number is far above what one
+// cluster configures at a time, so that it delays nobody.
 const maxConcurrent = 256
 
 // SetupWithManager registers the controller. clusterChanged fires when the facts of the cluster have changed.
@@ -50,15 +50,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, clusterChanged <-chan ev
 		Complete(r)
 }
 
-// instanceChanged lets through what others write to an instance. One that was deleted and made again while the API server was away is seen
-// as a change, of neither generation nor annotations.
+// instanceChanged lets through what others write to an instance. One that was deleted and made again while the API
+// server was away is seen as a change, of neither generation nor annotations.
 func instanceChanged() predicate.Predicate {
 	remade := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, remade)
 }
 
-// abandon ends the connection to a host which is no longer to be a node and is not given back either: that of a Machine. What runs over it
-// may take half an hour, and the Machine API does not wait.
+// abandon ends the connection to a host which is no longer to be a node and is not given back either: that of a
+// Machine. What runs over it may take half an hour, and the Machine API does not wait.
 func (r *Reconciler) abandon(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	before, ok := e.ObjectOld.(*v1alpha1.WindowsInstance)
 	after, ok2 := e.ObjectNew.(*v1alpha1.WindowsInstance)

@@ -49,7 +49,8 @@ type Reconciler struct {
 	kept map[string]keptUserData
 }
 
-// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of SecretCache.
+// SetupWithManager registers the controller. Secrets are watched through the manager's cache, which must have those of
+// SecretCache.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	once := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: r.Namespace, Name: SecretName}}}

@@ -80,7 +80,8 @@ func unusable(t *testing.T) map[string]struct {
 	}
 }
 
-// holdsSecret reports whether a text repeats a part of what a Secret holds that is long enough to be of use to somebody.
+// holdsSecret reports whether a text repeats a part of what a Secret holds that is long enough to be of use to
+// somebody.
 func holdsSecret(text string, secret *corev1.Secret) bool {
 	if strings.Contains(text, canary) {
 		return true

@@ -178,7 +178,8 @@ func TestAWriteOfTheAgentAtTheSameTimeWins(t *testing.T) {
 	}
 }
 
-// The kubelet writes to the Node at the same time, which is no event of the condition: the silence is looked at again all the same.
+// The kubelet writes to the Node at the same time, which is no event of the condition: the silence is looked at again
+// all the same.
 func TestAConflictWithAnotherWriterIsTriedAgain(t *testing.T) {
 	x := newTrial(t)
 	inner, ok := x.Client.(client.WithWatch)

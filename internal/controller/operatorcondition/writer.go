@@ -27,7 +27,8 @@ const NameVariable = "OPERATOR_CONDITION_NAME"
 // AddToScheme registers the API type that a Writer needs.
 func AddToScheme(scheme *runtime.Scheme) error { return operatorsv2.AddToScheme(scheme) }
 
-// Writer writes the conditions of one OperatorCondition. Any number of controllers may write through it at once, each its own types.
+// Writer writes the conditions of one OperatorCondition. Any number of controllers may write through it at once, each
+// its own types.
 type Writer struct {
 	client client.Writer
 	live   client.Reader

@@ -1,7 +1,8 @@
 // Package optional watches kinds that the API server may not have, not yet have, or no longer have.
 //
-// A controller of controller-runtime starts when every kind that the manager's cache keeps has been read, its own and those of all others, and the
-// operator ends when that takes longer than two minutes. Such a kind is therefore kept in a cache of its own, and no controller waits for it.
+// A controller of controller-runtime starts when every kind that the manager's cache keeps has been read, its own and
+// those of all others, and the operator ends when that takes longer than two minutes. Such a kind is therefore kept in
+// a cache of its own, and no controller waits for it.
 package optional
 
 import (

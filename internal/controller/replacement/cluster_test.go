@@ -58,8 +58,8 @@ type fastClock struct{ start time.Time }
 func (c fastClock) Now() time.Time                     { return c.start.Add(time.Since(c.start) * 200) }
 func (c fastClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
-// stage is a real API server on which the controller runs with the operator's rights and the real gate. The test plays the Machine API and the
-// instance controller.
+// stage is a real API server on which the controller runs with the operator's rights and the real gate. The test plays
+// the Machine API and the instance controller.
 type stage struct {
 	t     *testing.T
 	admin client.WithWatch
@@ -209,7 +209,8 @@ func (s *stage) set(name string, replicas int, strategy v1alpha1.UpgradeStrategy
 	}
 }
 
-// machine makes a Machine that runs, with its instance and a Node that a version has configured. The Node is proven at last.
+// machine makes a Machine that runs, with its instance and a Node that a version has configured. The Node is proven at
+// last.
 func (s *stage) machine(set *machinev1beta1.MachineSet, name, configured string, strategy v1alpha1.UpgradeStrategy, reason string) {
 	s.t.Helper()
 	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -350,7 +351,8 @@ func (s *stage) count(w *watched, complete bool) bool {
 	return true
 }
 
-// replace is what a deletion leads to: the Machine goes with its Node and instance, and its MachineSet makes another one.
+// replace is what a deletion leads to: the Machine goes with its Node and instance, and its MachineSet makes another
+// one.
 func (s *stage) replace(m *machinev1beta1.Machine) {
 	s.remove(&v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: rig.Namespace, Name: m.Name}})
 	s.remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}})
@@ -456,7 +458,8 @@ func TestMachinesOfThreeSetsComeToAnotherVersion(t *testing.T) {
 	}
 }
 
-// awaitReplacement lets the instance controller of another version see that the hosts of MachineSets are to be replaced.
+// awaitReplacement lets the instance controller of another version see that the hosts of MachineSets are to be
+// replaced.
 func (s *stage) awaitReplacement(sets map[string]int) {
 	s.t.Helper()
 	for set, replicas := range sets {

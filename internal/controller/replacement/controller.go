@@ -41,10 +41,11 @@ import (
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances;windowsdisruptionpolicies,verbs=get;list;watch
 
 const (
-	// poll is how often the API server is looked at while there are Machines to be replaced, besides when something is seen to change.
+	// poll is how often the API server is looked at while there are Machines to be replaced, besides when something is
+	// seen to change.
 	poll = 10 * time.Second
-	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or whose time has not
-	// come.
+	// leftPoll is how often it is looked at while there are only Machines that somebody else must do something about, or
+	// whose time has not come.
 	leftPoll = 5 * time.Minute
 )
 
@@ -131,7 +132,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return r.replaceNext(ctx, fleet, turnover.Next(fleet.Fleet, r.Version, change))
 }
 
-// anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced for.
+// anyOutdated tells from memory whether a Machine's Node has another key, or another version that it is to be replaced
+// for.
 func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
@@ -181,9 +183,9 @@ func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan turnover
 	return ctrl.Result{}, nil
 }
 
-// askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused for a reason that
-// concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that come later can spare no more. It returns
-// when to ask again.
+// askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused
+// for a reason that concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that
+// come later can spare no more. It returns when to ask again.
 func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
@@ -216,7 +218,8 @@ func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []t
 	return after, nil
 }
 
-// ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to come to its end.
+// ask asks the gate for one Machine. Where its host may yet take the key, the operator may be at work on it: that is to
+// come to its end.
 func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Candidate) (disturbance.Decision, error) {
 	instance := fleet.instances[candidate.Machine]
 	changed, err := r.Gate.Holds(ctx, instance.Name)
@@ -237,8 +240,8 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Ca
 	return decision, nil
 }
 
-// replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does not count as disturbed;
-// what may be deleted does.
+// replace deletes a Machine, if it is still exactly the one that was looked at. What is known not to be deleted does
+// not count as disturbed; what may be deleted does.
 func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnover.Candidate) error {
 	machine, instance := fleet.machines[candidate.Machine], fleet.instances[candidate.Machine]
 	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})

@@ -138,7 +138,8 @@ func (w *world) set(name string, replicas int32, secret string) *machinev1beta1.
 	return set
 }
 
-// machine makes a Machine that runs, with a Node that was configured with a key, and an instance whose host refuses the present one.
+// machine makes a Machine that runs, with a Node that was configured with a key, and an instance whose host refuses the
+// present one.
 func (w *world) machine(set *machinev1beta1.MachineSet, key sshkey.Key) *machinev1beta1.Machine {
 	w.t.Helper()
 	w.made++

@@ -42,8 +42,8 @@ func (r *Reconciler) replaced(cause v1alpha1.DisruptionCause, machine *machinev1
 
 // waits is never a warning: that a Machine waits for its turn is as it should be. R-149
 //
-// The action names why the Machine waits. client-go takes two events with the same type, reason and action for one if they are about the same
-// versions of the same objects: it counts the first one up and drops the second one's note.
+// The action names why the Machine waits. client-go takes two events with the same type, reason and action for one if
+// they are about the same versions of the same objects: it counts the first one up and drops the second one's note.
 func (r *Reconciler) waits(cause v1alpha1.DisruptionCause, machine *machinev1beta1.Machine, instance *v1alpha1.WindowsInstance, version, reason, why string) replacementEvent {
 	return replacementEvent{instance, machine, corev1.EventTypeNormal, "ReplacementWaits", "DeleteMachine" + reason,
 		r.because(cause, version) + ". Machine " + machine.Name + " waits to be replaced: " + why}

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disturbance"
 )
 
-// budget is a gate that lets as many Machines go at once as its test set, but no Machine of a set that misses one, nor the last working one of
-// several. A set counts from when one of it was let go until it is whole again.
+// budget is a gate that lets as many Machines go at once as its test set, but no Machine of a set that misses one, nor
+// the last working one of several. A set counts from when one of it was let go until it is whole again.
 type budget struct {
 	client client.Reader
 	max    int

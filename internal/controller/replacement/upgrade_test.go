@@ -25,7 +25,8 @@ import (
 
 const versionBefore = "11.0.0-abc1234"
 
-// outdated makes a Machine like machine, whose host has the present key and was configured by the version before: it awaits its replacement.
+// outdated makes a Machine like machine, whose host has the present key and was configured by the version before: it
+// awaits its replacement.
 func (w *world) outdated(set *machinev1beta1.MachineSet) *machinev1beta1.Machine {
 	w.t.Helper()
 	machine := w.machine(set, w.present)

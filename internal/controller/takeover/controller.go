@@ -136,7 +136,8 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 	return nil
 }
 
-// deployment is what events are about. Where the operator is run by something else they have its name all the same: people look for it.
+// deployment is what events are about. Where the operator is run by something else they have its name all the same:
+// people look for it.
 func (r *Reconciler) deployment(ctx context.Context) *appsv1.Deployment {
 	found := &appsv1.Deployment{}
 	name := metav1.ObjectMeta{Namespace: r.Namespace, Name: deploymentName}

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// The names of windows-services-<version> cannot be foreseen, so that the right to delete ConfigMaps is that for all in the operator's own
-// namespace. All others are named.
+// The names of windows-services-<version> cannot be foreseen, so that the right to delete ConfigMaps is that for all in
+// the operator's own namespace. All others are named.
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,verbs=get;list;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,resourceNames=windows-instance-config-daemon,verbs=get;delete
 // +kubebuilder:rbac:groups="",namespace=system,resources=serviceaccounts,resourceNames=windows-instance-config-daemon,verbs=get;delete
@@ -75,16 +75,17 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 	return found, nil
 }
 
-// tellsServices reports whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with such a name: it cannot be
-// changed, and has two keys that are always there.
+// tellsServices reports whether a ConfigMap is the older operator's windows-services-<version>, and not a user's with
+// such a name: it cannot be changed, and has two keys that are always there.
 func tellsServices(object *corev1.ConfigMap) bool {
 	_, services := object.Data["services"]
 	_, files := object.Data["files"]
 	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil && *object.Immutable && services && files
 }
 
-// clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is pinned by an instance.
-// Else a host that nobody has reached since would be trusted at first contact again. It reports whether nothing is left.
+// clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is
+// pinned by an instance. Else a host that nobody has reached since would be trusted at first contact again. It reports
+// whether nothing is left.
 func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 	noted := &corev1.ConfigMap{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: hostKeysName}, noted)
@@ -107,7 +108,8 @@ func (r *Reconciler) clearHostKeys(ctx context.Context) (bool, error) {
 		"the host keys, which are now in the status of the WindowsInstances"})
 }
 
-// mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their addresses as well.
+// mayBeNoted reports whether one of the entries may be that of an address. The older operator has noted names by their
+// addresses as well.
 func mayBeNoted(address string, noted map[string]string) bool {
 	if _, ok := noted[address]; ok {
 		return true

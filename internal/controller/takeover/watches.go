@@ -8,8 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// nodeChanged lets through what makes a host need, or no longer need, what is left: its end, and what versions of the operator have written
-// on its Node.
+// nodeChanged lets through what makes a host need, or no longer need, what is left: its end, and what versions of the
+// operator have written on its Node.
 func nodeChanged() predicate.Predicate {
 	return predicate.Funcs{
 		GenericFunc: func(event.GenericEvent) bool { return false },

@@ -109,7 +109,8 @@ func (m *Machine) DefenderRefuses() (mend func()) {
 	}
 }
 
-// DefenderHidesExclusions makes Defender show its exclusions to nobody, as the policy HideExclusionsFromLocalAdmins does.
+// DefenderHidesExclusions makes Defender show its exclusions to nobody, as the policy HideExclusionsFromLocalAdmins
+// does.
 func (m *Machine) DefenderHidesExclusions() {
 	m.lock()
 	defer m.unlock()

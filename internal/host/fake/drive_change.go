@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// removeAll removes an entry with all below. As on Windows, what is in use stays with the folders above it while the rest goes.
+// removeAll removes an entry with all below. As on Windows, what is in use stays with the folders above it while the
+// rest goes.
 func (d *drive) removeAll(path string) (removed bool, err error) {
 	at, err := d.existing(path, false)
 	if errors.Is(err, fs.ErrNotExist) {

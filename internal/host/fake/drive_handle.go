@@ -45,8 +45,8 @@ type OpenWriterOptions struct {
 	Keep      bool // keeps the present content instead of cutting it off
 }
 
-// FileWriter writes one file at any offset, also concurrently and out of order. While it is open the file is in use. What was
-// written until the machine went off stays, as does what a cut connection left; gaps read as zeros.
+// FileWriter writes one file at any offset, also concurrently and out of order. While it is open the file is in use.
+// What was written until the machine went off stays, as does what a cut connection left; gaps read as zeros.
 type FileWriter struct {
 	machine *Machine
 	path    string

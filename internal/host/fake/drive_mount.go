@@ -18,9 +18,9 @@ type mount struct {
 	access map[string]host.Access
 }
 
-// MountDirectory backs a folder of the drive by a real one, for programs that use the file system of the machine they are
-// compiled for. Making the folder on the drive makes the real one; removing it removes the real one. Absolute targets of links
-// are translated both ways. It panics when a path is not absolute.
+// MountDirectory backs a folder of the drive by a real one, for programs that use the file system of the machine they
+// are compiled for. Making the folder on the drive makes the real one; removing it removes the real one. Absolute
+// targets of links are translated both ways. It panics when a path is not absolute.
 func (m *Machine) MountDirectory(path, realDirectory string) {
 	names, err := splitPath(path)
 	if err != nil || len(names) == 0 || !filepath.IsAbs(realDirectory) {

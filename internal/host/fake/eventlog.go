@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of their own use.
+// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of
+// their own use.
 const maxEventID = 1000
 
 // eventLog is host.EventLog for one process.

@@ -20,9 +20,9 @@ type ExecRequest struct {
 	Stdout, Stderr io.Writer         // nil: discarded
 }
 
-// Exec runs an ordinary process, a child of the SSH server, and waits for its end. When ctx is done or something kills it, err
-// is ErrProcessEnded. Errors without a process: ErrNotExist, ErrNotExecutable, ErrPoweredOff. It does not wait for the
-// goroutine of a killed program.
+// Exec runs an ordinary process, a child of the SSH server, and waits for its end. When ctx is done or something kills
+// it, err is ErrProcessEnded. Errors without a process: ErrNotExist, ErrNotExecutable, ErrPoweredOff. It does not wait
+// for the goroutine of a killed program.
 func (m *Machine) Exec(ctx context.Context, request ExecRequest) (exitCode int, err error) {
 	m.journal.Append(KindExec, host.CommandLine(append([]string{request.Path}, request.Args...)...), 0)
 	p, err := m.execute(request)
@@ -107,8 +107,8 @@ func (m *Machine) program(data []byte) (Program, error) {
 	return program, nil
 }
 
-// LookPath finds an executable as CreateProcess does: by its absolute path, else by its name in System32 and the folders of the
-// Path variable. The end .exe may be left out.
+// LookPath finds an executable as CreateProcess does: by its absolute path, else by its name in System32 and the
+// folders of the Path variable. The end .exe may be left out.
 func (m *Machine) LookPath(name string) (string, error) {
 	m.lock()
 	defer m.unlock()

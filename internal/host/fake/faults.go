@@ -85,8 +85,8 @@ func (m *Machine) HoldFile(path string) (release func(), err error) {
 	return m.holdFile(path, hold{})
 }
 
-// MapFile has another program map a file into its memory until it is released: others read and write it meanwhile, but nobody can make
-// it shorter, replace or remove it. Reboots do not release it.
+// MapFile has another program map a file into its memory until it is released: others read and write it meanwhile, but
+// nobody can make it shorter, replace or remove it. Reboots do not release it.
 func (m *Machine) MapFile(path string) (release func(), err error) {
 	return m.holdFile(path, hold{shared: true, mapped: true})
 }
@@ -110,8 +110,8 @@ func (m *Machine) holdFile(path string, how hold) (release func(), err error) {
 	}, nil
 }
 
-// CrashService ends the process of a running service with the exit code (not 0), as if by itself. Errors: ErrNotExist when the
-// service does not run.
+// CrashService ends the process of a running service with the exit code (not 0), as if by itself. Errors: ErrNotExist
+// when the service does not run.
 func (m *Machine) CrashService(name string, exitCode int) error {
 	m.lock()
 	defer m.unlock()

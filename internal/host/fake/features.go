@@ -90,8 +90,8 @@ func (s featureSet) Disable(ctx context.Context, name string) error {
 	return s.change(ctx, "Disable", name, host.FeatureDisabled, host.FeatureDisablePending, host.FeatureEnablePending)
 }
 
-// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken back. What takes time
-// and is cut off changes nothing.
+// change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken
+// back. What takes time and is cut off changes nothing.
 func (s featureSet) change(ctx context.Context, method, name string, wanted, pending, opposite host.FeatureState) error {
 	var there bool
 	err := s.p.do(ctx, "Features", method, name, func(m *Machine) error {
@@ -123,7 +123,8 @@ func (s featureSet) change(ctx context.Context, method, name string, wanted, pen
 	})
 }
 
-// takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives up.
+// takeTime lets the time pass that switching a feature takes, unless the process that has asked for it ends or gives
+// up.
 func (m *Machine) takeTime(ctx context.Context, p *Process) error {
 	if m.options.FeatureDuration <= 0 {
 		return nil

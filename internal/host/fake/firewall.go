@@ -87,8 +87,8 @@ func (f firewall) DeleteRule(ctx context.Context, name string) error {
 	})
 }
 
-// Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection that it does
-// not admit is closed unread. The listener closes when the process ends.
+// Listen opens a port to the outside through Options.Listen. The machine's firewall is in front of it: a connection
+// that it does not admit is closed unread. The listener closes when the process ends.
 func (p *Process) Listen(port int) (net.Listener, error) {
 	open := p.Machine.options.Listen
 	if open == nil {

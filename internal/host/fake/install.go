@@ -56,8 +56,8 @@ var systemServices = []host.ServiceConfig{
 	{Name: "WinRM", DisplayName: "Windows Remote Management (WS-Management)", StartType: host.StartAutomatic},
 }
 
-// install fills the drive and the service control manager as the setup of Windows does. It panics when the options name a
-// service that no service control manager takes.
+// install fills the drive and the service control manager as the setup of Windows does. It panics when the options name
+// a service that no service control manager takes.
 func (m *Machine) install() {
 	for _, folder := range freshFolders {
 		m.must(m.drive.mkdir(folder, host.AccessInherited))

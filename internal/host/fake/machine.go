@@ -158,7 +158,8 @@ func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) er
 	return m.wait(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-// wait waits until the condition holds, which is asked anew after each change and each tick; no ticks where they are nil.
+// wait waits until the condition holds, which is asked anew after each change and each tick; no ticks where they are
+// nil.
 func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {
 		change := m.changes.next()

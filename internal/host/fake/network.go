@@ -15,7 +15,8 @@ func (m *Machine) CreateNetwork(network host.HNSNetwork) error {
 	return m.console.CreateNetwork(network)
 }
 
-// CreateNetwork makes an HNS network, as hybrid-overlay-node does. Errors: ErrExist, and the feature Containers is not in force.
+// CreateNetwork makes an HNS network, as hybrid-overlay-node does. Errors: ErrExist, and the feature Containers is not
+// in force.
 func (p *Process) CreateNetwork(network host.HNSNetwork) error {
 	return p.locked(func(m *Machine) error {
 		if err := m.checkNetwork(network); err != nil {
@@ -45,7 +46,8 @@ func (m *Machine) checkNetwork(network host.HNSNetwork) error {
 	return err
 }
 
-// loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so, with their endpoints.
+// loseNetworks takes away at a boot what does not outlive one: overlay networks, which hybrid-overlay-node makes so,
+// with their endpoints.
 func (m *Machine) loseNetworks() {
 	for _, network := range slices.Clone(m.networks) {
 		if !strings.EqualFold(network.Type, "Overlay") {

@@ -18,8 +18,9 @@ type routeTable struct {
 	noDefault bool
 }
 
-// bindsAdapter reports whether a network of the type takes the adapter of the default route for itself: Windows then gives the
-// adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not move with them.
+// bindsAdapter reports whether a network of the type takes the adapter of the default route for itself: Windows then
+// gives the adapter's addresses and its default route to a virtual one. Routes that were added to the adapter do not
+// move with them.
 func bindsAdapter(network host.HNSNetwork) bool {
 	return slices.ContainsFunc([]string{"Overlay", "L2Bridge", "L2Tunnel", "Transparent"}, func(kind string) bool {
 		return strings.EqualFold(network.Type, kind)
@@ -50,7 +51,8 @@ func (m *Machine) loseRoutes(why string) {
 	m.routes.added = nil
 }
 
-// seedRoutes are the routes at the begin of a boot: none but, at the first boot, those that the image's own set-up makes.
+// seedRoutes are the routes at the begin of a boot: none but, at the first boot, those that the image's own set-up
+// makes.
 func (m *Machine) seedRoutes() {
 	m.loseRoutes("it was not persistent")
 	if m.boots > 1 {

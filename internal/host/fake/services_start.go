@@ -158,7 +158,8 @@ func (m *Machine) badStart(s *service) error {
 	return failedStart{s.config.Name, code}
 }
 
-// startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is enough.
+// startAutomaticServices starts what starts at boot. Each start begins what it depends on, so the order of names is
+// enough.
 func (m *Machine) startAutomaticServices(up context.Context) {
 	m.lock()
 	services := m.query(nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// cancelBehaviors: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that gets it wrong
-// would restart the machine.
+// cancelBehaviors: an operation whose context is done does nothing. Power.Reboot is left out: an implementation that
+// gets it wrong would restart the machine.
 func cancelBehaviors() []Behavior {
 	const sentence = "an operation whose context is done does nothing"
 	calls := []struct {

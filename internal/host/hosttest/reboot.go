@@ -111,7 +111,8 @@ func enableBefore(s *suite, m *memory) {
 	is(s, "reboot pending", s.info().RebootPending, true)
 }
 
-// ArmReboot does the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the machine.
+// ArmReboot does the first half of the reboot behaviors and RESTARTS THE MACHINE. The caller's process ends with the
+// machine.
 func ArmReboot(ctx context.Context, machine Machine) error {
 	if err := prepare(ctx, machine.Host); err != nil {
 		return err
@@ -144,8 +145,8 @@ func ArmReboot(ctx context.Context, machine Machine) error {
 	return machine.Host.Power.Reboot(ctx, "second half of the host contract suite")
 }
 
-// CheckReboot does the second half of the reboot behaviors on the machine that was restarted, and returns what they showed. The old
-// computer name waits for one more reboot then.
+// CheckReboot does the second half of the reboot behaviors on the machine that was restarted, and returns what they
+// showed. The old computer name waits for one more reboot then.
 func CheckReboot(t *testing.T, subject Subject) Report {
 	t.Helper()
 	machine := subject.Open(t)

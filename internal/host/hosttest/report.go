@@ -42,7 +42,8 @@ func (r Report) Of(id string) Result {
 	return Result{Result: NotRun}
 }
 
-// Merge returns the report with the results of a later run on the same machine in their places. What the later run did not run stays.
+// Merge returns the report with the results of a later run on the same machine in their places. What the later run did
+// not run stays.
 func (r Report) Merge(later Report) Report {
 	merged := r
 	merged.Results = slices.Clone(r.Results)

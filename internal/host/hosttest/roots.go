@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// testRoots are two authorities that were valid for one day in 2020, and whose keys nobody has: wherever they are left behind, nothing
-// is trusted more for it.
+// testRoots are two authorities that were valid for one day in 2020, and whose keys nobody has: wherever they are left
+// behind, nothing is trusted more for it.
 const testRoots = `
 -----BEGIN CERTIFICATE-----
 MIIBbzCCARWgAwIBAgIBATAKBggqhkjOPQQDAjAfMR0wGwYDVQQDExR3bWNvLWNv

@@ -82,8 +82,8 @@ type outcome struct {
 
 func (o outcome) holds() bool { return len(o.failures) == 0 && o.absent == "" }
 
-// judge tells what the outcome of a behavior means where it has this mark (the zero Mark: none). Words are for whoever runs the
-// suite: why it failed, or what was not shown.
+// judge tells what the outcome of a behavior means where it has this mark (the zero Mark: none). Words are for whoever
+// runs the suite: why it failed, or what was not shown.
 func judge(where Environment, o outcome, m Mark) (standing Standing, reason, words string) {
 	missing := m.Standing == FakeOnly || m.Standing == Differs
 	switch {
@@ -106,7 +106,8 @@ func judge(where Environment, o outcome, m Mark) (standing Standing, reason, wor
 	return Proven, "", ""
 }
 
-// attempt runs one behavior on a clean machine and cleans up after it. Without fresh it goes on with what an earlier half left.
+// attempt runs one behavior on a clean machine and cleans up after it. Without fresh it goes on with what an earlier
+// half left.
 func attempt(ctx context.Context, b Behavior, machine Machine, limit time.Duration, fresh bool) outcome {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

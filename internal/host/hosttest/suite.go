@@ -18,8 +18,8 @@ import (
 // patience is how long a condition may take to come true on a slow machine.
 const patience = 30 * time.Second
 
-// suite is one behavior's host. Its failures are collected instead of told to testing.T, because what a Mark declares is expected to
-// fail.
+// suite is one behavior's host. Its failures are collected instead of told to testing.T, because what a Mark declares
+// is expected to fail.
 type suite struct {
 	host.Host
 	machine Machine

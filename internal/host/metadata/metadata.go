@@ -68,9 +68,9 @@ func (s *Service) HostName(ctx context.Context, platform string) (name string, e
 	return name, nil
 }
 
-// awsHostName asks the Instance Metadata Service, version 2 only: a token first, which the service gives to none but the machine itself.
-// local-hostname is the private DNS name; with several domains in the network's DHCP options it is followed by others.
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
+// awsHostName asks the Instance Metadata Service, version 2 only: a token first, which the service gives to none but
+// the machine itself. local-hostname is the private DNS name; with several domains in the network's DHCP options it is
+// followed by others. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 func (s *Service) awsHostName(ctx context.Context) (string, error) {
 	const header = "X-aws-ec2-metadata-token"
 	token, _, err := s.ask(ctx, http.MethodPut, "/latest/api/token", header+"-ttl-seconds", "60")
@@ -94,8 +94,8 @@ func (s *Service) awsHostName(ctx context.Context) (string, error) {
 // tokenBytes are what a token is made of: base64, in either alphabet.
 const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
-// gcpHostName asks for the instance's name, by which the cloud provider finds the machine of a node. instance/hostname would be the
-// internal DNS name, or whatever custom host name a user gave the instance.
+// gcpHostName asks for the instance's name, by which the cloud provider finds the machine of a node. instance/hostname
+// would be the internal DNS name, or whatever custom host name a user gave the instance.
 // https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys
 func (s *Service) gcpHostName(ctx context.Context) (string, error) {
 	const header, value = "Metadata-Flavor", "Google"

@@ -11,9 +11,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 calls here: ConvertStringSecurityDescriptorToSecurityDescriptorW for the descriptor that a new file or folder gets in the
-// SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW, so that no moment passes in which others may use it; GetSecurityInfo and
-// SetSecurityInfo on an open handle, which cannot be led elsewhere by a link and hands changes down to what is below a folder.
+// Win32 calls here: ConvertStringSecurityDescriptorToSecurityDescriptorW for the descriptor that a new file or folder
+// gets in the SECURITY_ATTRIBUTES of CreateFileW and CreateDirectoryW, so that no moment passes in which others may use
+// it; GetSecurityInfo and SetSecurityInfo on an open handle, which cannot be led elsewhere by a link and hands changes
+// down to what is below a folder.
 
 // inheritedSDDL has a DACL with no entry of its own that lets inherited ones in.
 const inheritedSDDL = "D:AI"

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Addresses come from GetAdaptersAddresses and GetIpForwardTable2, asked for IPv4 alone. Package net is not used: it asks for all families at
-// once and does not tell which adapter has the default route.
+// Addresses come from GetAdaptersAddresses and GetIpForwardTable2, asked for IPv4 alone. Package net is not used: it
+// asks for all families at once and does not tell which adapter has the default route.
 
 package windows
 

@@ -1,7 +1,8 @@
 //go:build windows
 
-// A process's command line stands in its process environment block (PEB), which NtQueryInformationProcess finds and ReadProcessMemory reads;
-// winternl.h documents both structures as far as they are used here. WMI would tell it as well, at the price of a COM call for each.
+// A process's command line stands in its process environment block (PEB), which NtQueryInformationProcess finds and
+// ReadProcessMemory reads; winternl.h documents both structures as far as they are used here. WMI would tell it as
+// well, at the price of a COM call for each.
 
 package windows
 

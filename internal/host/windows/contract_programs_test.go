@@ -17,8 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/hosttest"
 )
 
-// programFlag makes the test program one of the services that the suite starts. The service control manager's word on whether this is
-// a service is not asked: only the suite gives this flag.
+// programFlag makes the test program one of the services that the suite starts. The service control manager's word on
+// whether this is a service is not asked: only the suite gives this flag.
 const programFlag = "-contract-program="
 
 // childLife ends a process that nobody ended.

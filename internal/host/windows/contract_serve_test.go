@@ -93,7 +93,8 @@ func createNetwork(ctx context.Context, h host.Host, network host.HNSNetwork) er
 	return nil
 }
 
-// listenForPods takes TCP connections at the machine's first address, which pods of a NAT network reach like any other outside of it.
+// listenForPods takes TCP connections at the machine's first address, which pods of a NAT network reach like any other
+// outside of it.
 func listenForPods(t *testing.T, h host.Host) (string, error) {
 	info, err := h.System.Info(t.Context())
 	if err != nil {

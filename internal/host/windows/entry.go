@@ -14,9 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Win32 calls here: FindFirstFileW for the stored case of a name and the kind of a link (nothing is opened, so it works on files
-// that are locked); CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT, which opens a link itself; GetFileInformationByHandle, because
-// NTFS updates the sizes in folder entries late; GetSecurityInfo; and the standard library's Readlink.
+// Win32 calls here: FindFirstFileW for the stored case of a name and the kind of a link (nothing is opened, so it works
+// on files that are locked); CreateFileW with FILE_FLAG_OPEN_REPARSE_POINT, which opens a link itself;
+// GetFileInformationByHandle, because NTFS updates the sizes in folder entries late; GetSecurityInfo; and the standard
+// library's Readlink.
 
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 

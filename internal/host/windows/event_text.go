@@ -13,7 +13,8 @@ import (
 const (
 	// maxEventUnits is the longest text of an event, in UTF-16 units (ReportEvent, parameter lpStrings).
 	maxEventUnits = 31839
-	// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of their own use.
+	// maxEventID is the highest ID that the message file of eventcreate.exe has, which sources without a message file of
+	// their own use.
 	maxEventID = 1000
 )
 

@@ -20,8 +20,8 @@ func exclusionProperty(kind host.ExclusionKind) (string, error) {
 	return "", fmt.Errorf("there are no exclusions of kind %q", kind)
 }
 
-// hiddenExclusions begins what Defender shows in the place of its exclusions, as their only value, when a policy hides them
-// (HideExclusionsFromLocalAdmins). No path begins so.
+// hiddenExclusions begins what Defender shows in the place of its exclusions, as their only value, when a policy hides
+// them (HideExclusionsFromLocalAdmins). No path begins so.
 const hiddenExclusions = "N/A:"
 
 // exclusionsOf returns the exclusions in a property's values.

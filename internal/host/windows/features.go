@@ -15,9 +15,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// features is host.Features on the DISM API (dismapi.dll, on every Windows Server with desktop or core), which is what dism.exe and
-// Install-WindowsFeature end in. It prints nothing and has no console progress that could fail in an SSH session without a screen
-// buffer. Its log is %windir%\Logs\DISM\dism.log.
+// features is host.Features on the DISM API (dismapi.dll, on every Windows Server with desktop or core), which is what
+// dism.exe and Install-WindowsFeature end in. It prints nothing and has no console progress that could fail in an SSH
+// session without a screen buffer. Its log is %windir%\Logs\DISM\dism.log.
 //
 // Each operation calls, on one thread in COM's multithreaded apartment:
 //
@@ -39,8 +39,8 @@ import (
 // CancelEvent is a manual-reset event that is set when ctx is done.
 type features struct{}
 
-// dismFeatureInfo is DismFeatureInfo of dismapi.h up to what is read here. The header packs its structures to one byte, so on
-// 64 bits the fields lie at: FeatureName 0, FeatureState 8, DisplayName 12, Description 20, RestartRequired 28,
+// dismFeatureInfo is DismFeatureInfo of dismapi.h up to what is read here. The header packs its structures to one byte,
+// so on 64 bits the fields lie at: FeatureName 0, FeatureState 8, DisplayName 12, Description 20, RestartRequired 28,
 // CustomProperty 32, CustomPropertyCount 40; 44 bytes in all.
 type dismFeatureInfo struct {
 	name  *uint16
@@ -91,7 +91,8 @@ type dismChange struct {
 	do              func(s dismSession, feature *uint16, cancel windows.Handle) error
 }
 
-// changeFeature makes a change. When ctx is done it tells DISM to stop and waits until DISM has: the feature's state is then certain.
+// changeFeature makes a change. When ctx is done it tells DISM to stop and waits until DISM has: the feature's state is
+// then certain.
 func changeFeature(ctx context.Context, name string, change dismChange) error {
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// files is host.Files on Win32. CreateFileW is called here and not os.Open, which would keep others from replacing the file
-// while it is read (it does not share it for deletion).
+// files is host.Files on Win32. CreateFileW is called here and not os.Open, which would keep others from replacing the
+// file while it is read (it does not share it for deletion).
 type files struct{}
 
 func (files) Stat(ctx context.Context, path string) (host.FileInfo, error) {

@@ -17,8 +17,9 @@ const (
 	firewallAllProfiles = 0x7FFFFFFF // NET_FW_PROFILE2_ALL
 )
 
-// ruleProperties are the properties of INetFwRule that a host.FirewallRule is made of. INetFwRule's name is the rule's name;
-// the display name lies in the description, since COM does not show the second name that PowerShell knows rules by.
+// ruleProperties are the properties of INetFwRule that a host.FirewallRule is made of. INetFwRule's name is the rule's
+// name; the display name lies in the description, since COM does not show the second name that PowerShell knows rules
+// by.
 type ruleProperties struct {
 	Name        string
 	Description string

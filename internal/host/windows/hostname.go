@@ -1,7 +1,8 @@
 //go:build windows
 
-// The computer name is set with SetComputerNameEx in its form ComputerNamePhysicalDnsHostname, which sets the NetBIOS name along with it. The
-// name in force comes from GetComputerNameEx, the one that waits for a reboot from the registry, where Windows keeps both.
+// The computer name is set with SetComputerNameEx in its form ComputerNamePhysicalDnsHostname, which sets the NetBIOS
+// name along with it. The name in force comes from GetComputerNameEx, the one that waits for a reboot from the
+// registry, where Windows keeps both.
 
 package windows
 
@@ -68,7 +69,8 @@ func nextHostName() (string, error) {
 	return name, nil
 }
 
-// computerNamePhysicalDNSHostname is the form of COMPUTER_NAME_FORMAT that names the machine itself, not a cluster that it is part of.
+// computerNamePhysicalDNSHostname is the form of COMPUTER_NAME_FORMAT that names the machine itself, not a cluster that
+// it is part of.
 const computerNamePhysicalDNSHostname = 5
 
 // SetHostName sets the computer name from the next boot on.

@@ -13,8 +13,8 @@ type drivePath struct {
 	names []string
 }
 
-// parsePath takes an absolute path apart. It refuses what Windows would refuse or silently change (a trailing dot, a device's
-// name), because the \\?\ form that the calls below use takes every name as it is. The error is fs.ErrInvalid.
+// parsePath takes an absolute path apart. It refuses what Windows would refuse or silently change (a trailing dot, a
+// device's name), because the \\?\ form that the calls below use takes every name as it is. The error is fs.ErrInvalid.
 func parsePath(path string) (drivePath, error) {
 	path = strings.ReplaceAll(path, "/", `\`)
 	if len(path) < 2 || path[1] != ':' || !isLetter(path[0]) || len(path) > 2 && path[2] != '\\' {

@@ -78,8 +78,9 @@ func defaultRoutes(network hcn.HostComputeNetwork) []hcn.Route {
 	return list
 }
 
-// overlayPolicies are what the plugins' configuration gives to pods of an overlay network: nothing that goes to the cluster is translated
-// or leaves unencapsulated, and the machine's address is the outer one. Here that counts for the one address.
+// overlayPolicies are what the plugins' configuration gives to pods of an overlay network: nothing that goes to the
+// cluster is translated or leaves unencapsulated, and the machine's address is the outer one. Here that counts for the
+// one address.
 func overlayPolicies(to netip.Addr, own string) ([]hcn.EndpointPolicy, error) {
 	prefix := to.String() + "/32"
 	var list []hcn.EndpointPolicy

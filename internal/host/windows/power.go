@@ -1,7 +1,8 @@
 //go:build windows
 
-// The restart is asked for with ExitWindowsEx, as WMI's Win32Shutdown does it for Restart-Computer: it works from a service and from an
-// SSH session and takes a reason code for the system log. The reason in words is in the errors here and in the agent's own report.
+// The restart is asked for with ExitWindowsEx, as WMI's Win32Shutdown does it for Restart-Computer: it works from a
+// service and from an SSH session and takes a reason code for the system log. The reason in words is in the errors here
+// and in the agent's own report.
 
 package windows
 

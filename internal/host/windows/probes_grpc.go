@@ -15,7 +15,8 @@ import (
 // runtimeService is the gRPC service of the container runtime interface.
 const runtimeService = "http://container-runtime/runtime.v1.RuntimeService/"
 
-// answerLimit is how long an answer of a container runtime may be, in bytes. A status with its conditions has a few hundred.
+// answerLimit is how long an answer of a container runtime may be, in bytes. A status with its conditions has a few
+// hundred.
 const answerLimit = 1 << 20
 
 // overConnection returns an HTTP/2 client that has this one connection. gRPC is HTTP/2 with a length before each

@@ -22,7 +22,8 @@ func pipeOf(endpoint string) (string, error) {
 	return `\\.\pipe\` + name, nil
 }
 
-// askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition RuntimeReady.
+// askRuntime asks a container runtime over a connection, which it closes: Version, and Status for the condition
+// RuntimeReady.
 func askRuntime(ctx context.Context, connection net.Conn) (host.RuntimeStatus, error) {
 	defer connection.Close()
 	// The client greets the server at once, and ctx does not end that.

@@ -15,8 +15,8 @@ const (
 	actionRestart = 1
 )
 
-// noRestart stands among RestartDelays for a recovery action that restarts nothing: none, a reboot or a command. It differs from every
-// delay, so that such an action is seen, and is written back as no action.
+// noRestart stands among RestartDelays for a recovery action that restarts nothing: none, a reboot or a command. It
+// differs from every delay, so that such an action is seen, and is written back as no action.
 const noRestart time.Duration = -1
 
 // recoveryAction is what the service control manager does after one crash (SC_ACTION).

@@ -17,11 +17,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection of physical stores:
-// the machine's own (.Default, in the registry), and those that Windows Update (.AuthRoot), group policies (.GroupPolicy) and Active Directory
-// (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what is trusted. Changes are made in the machine's own only, which
-// CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are not ours, and bring back what is deleted there. Programs that verify certificates with
-// Windows, as Go's do, look at the store anew after each change.
+// roots is host.Roots on the certificate store API of crypt32.dll. The system store Root of the machine is a collection
+// of physical stores: the machine's own (.Default, in the registry), and those that Windows Update (.AuthRoot), group
+// policies (.GroupPolicy) and Active Directory (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what
+// is trusted. Changes are made in the machine's own only, which CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are
+// not ours, and bring back what is deleted there. Programs that verify certificates with Windows, as Go's do, look at
+// the store anew after each change.
 type roots struct{}
 
 const (
@@ -89,7 +90,8 @@ func trustedRoots() (list []string, err error) {
 	return slices.Compact(list), err
 }
 
-// inRootStore opens the store, all of it or the machine's own part, for one use. Without a cache, what others have changed meanwhile is seen.
+// inRootStore opens the store, all of it or the machine's own part, for one use. Without a cache, what others have
+// changed meanwhile is seen.
 func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	name, err := windows.UTF16PtrFromString(rootStoreName)
 	if err != nil {
@@ -108,8 +110,9 @@ func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	return err
 }
 
-// commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too, but only with the
-// last context of one of its certificates. A store that writes by itself calls it an error, and is right.
+// commit writes what was changed at once (CertControlStore with CERT_STORE_CTRL_COMMIT). Closing the store does so too,
+// but only with the last context of one of its certificates. A store that writes by itself calls it an error, and is
+// right.
 func commit(store windows.Handle) {
 	const writeAll = 3
 	_, _, _ = windows.NewLazySystemDLL("crypt32.dll").NewProc("CertControlStore").Call(uintptr(store), 0, writeAll, 0)

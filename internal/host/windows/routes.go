@@ -14,9 +14,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for the metrics of the
-// adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks, change the routes in force and leave
-// alone those that are made anew at each boot.
+// routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for
+// the metrics of the adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks,
+// change the routes in force and leave alone those that are made anew at each boot.
 type routes struct{}
 
 func (routes) ViaDefault(ctx context.Context) ([]string, error) {

@@ -1,8 +1,8 @@
 //go:build windows
 
-// A service's registry key is read for its names, dependencies and environment. The environment has no call. Names stand there as they were
-// given, also when they refer to a text in a file, which the calls resolve or, where the file lacks it, fail on. Dependencies that
-// someone changed there take effect with the next boot and show in no call before.
+// A service's registry key is read for its names, dependencies and environment. The environment has no call. Names
+// stand there as they were given, also when they refer to a text in a file, which the calls resolve or, where the file
+// lacks it, fail on. Dependencies that someone changed there take effect with the next boot and show in no call before.
 
 package windows
 

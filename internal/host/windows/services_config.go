@@ -32,8 +32,8 @@ var (
 	errEnvironmentName = errors.New("an environment entry has no name")
 )
 
-// checkConfig refuses a configuration that makes no service. Part of it the service control manager would refuse, too; the environment
-// it does not see, since that is written to the registry.
+// checkConfig refuses a configuration that makes no service. Part of it the service control manager would refuse, too;
+// the environment it does not see, since that is written to the registry.
 func checkConfig(config host.ServiceConfig) error {
 	if err := checkServiceName(config.Name); err != nil {
 		return err

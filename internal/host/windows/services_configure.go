@@ -1,7 +1,7 @@
 //go:build windows
 
-// A service is made with CreateService and changed in place with ChangeServiceConfig and ChangeServiceConfig2. Its account and its type are
-// left as they are: LocalSystem in a process of its own where the service is new.
+// A service is made with CreateService and changed in place with ChangeServiceConfig and ChangeServiceConfig2. Its
+// account and its type are left as they are: LocalSystem in a process of its own where the service is new.
 
 package windows
 
@@ -16,10 +16,12 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// changeAccess is what changing a configuration needs. An action that restarts the service asks for the right to start it.
+// changeAccess is what changing a configuration needs. An action that restarts the service asks for the right to start
+// it.
 const changeAccess = windows.SERVICE_QUERY_CONFIG | windows.SERVICE_CHANGE_CONFIG | windows.SERVICE_START
 
-// Configure creates the service or changes it in place. A second call repairs what a first one that was cut short left undone.
+// Configure creates the service or changes it in place. A second call repairs what a first one that was cut short left
+// undone.
 func (services) Configure(ctx context.Context, config host.ServiceConfig) error {
 	if err := checkConfig(config); err != nil {
 		return fmt.Errorf("configure service %s: %w", config.Name, err)
@@ -132,8 +134,8 @@ func (s service) setDescription(text *uint16) error {
 	return nil
 }
 
-// setPromptStart takes away a delay of automatic starts, which someone may have set: a node waits for its services after a boot.
-// Windows knows such a delay for every service; where it does not, there is none to take away.
+// setPromptStart takes away a delay of automatic starts, which someone may have set: a node waits for its services
+// after a boot. Windows knows such a delay for every service; where it does not, there is none to take away.
 func (s service) setPromptStart() error {
 	var info windows.SERVICE_DELAYED_AUTO_START_INFO
 	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&info)))
@@ -143,8 +145,8 @@ func (s service) setPromptStart() error {
 	return nil
 }
 
-// setRecovery sets what happens after a crash. A service that reports an exit code other than 0 counts as crashed, not only one whose
-// process vanishes: that is how a Go program ends that fails.
+// setRecovery sets what happens after a crash. A service that reports an exit code other than 0 counts as crashed, not
+// only one whose process vanishes: that is how a Go program ends that fails.
 func (s service) setRecovery(wanted recovery) error {
 	// No actions behind a pointer that is not null take away those that are there.
 	actions := make([]windows.SC_ACTION, max(1, len(wanted.actions)))
@@ -171,7 +173,8 @@ func (s service) setRecovery(wanted recovery) error {
 	return nil
 }
 
-// Delete removes a stopped service. One that is not stopped is marked, so that it goes when it stops, and ErrInUse says so.
+// Delete removes a stopped service. One that is not stopped is marked, so that it goes when it stops, and ErrInUse says
+// so.
 func (services) Delete(ctx context.Context, name string) error {
 	err := await(ctx, func() error {
 		m, err := connect(windows.SC_MANAGER_CONNECT)

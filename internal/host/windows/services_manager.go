@@ -1,7 +1,8 @@
 //go:build windows
 
-// Services are managed through the service control manager's own calls. The wrapper x/sys/windows/svc/mgr is not used: it quotes the command
-// line itself, reads a configuration at once or not at all, and has neither environment nor an order of starts.
+// Services are managed through the service control manager's own calls. The wrapper x/sys/windows/svc/mgr is not used:
+// it quotes the command line itself, reads a configuration at once or not at all, and has neither environment nor an
+// order of starts.
 
 package windows
 

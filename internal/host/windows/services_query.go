@@ -1,7 +1,7 @@
 //go:build windows
 
-// A service's command line, start type and recovery actions are read with QueryServiceConfig and QueryServiceConfig2; see service_key.go for
-// the rest.
+// A service's command line, start type and recovery actions are read with QueryServiceConfig and QueryServiceConfig2;
+// see service_key.go for the rest.
 
 package windows
 
@@ -18,8 +18,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host"
 )
 
-// Query returns the named services, or all, with their names as they were made. Of a service whose configuration Windows hides also from
-// administrators only name, display name and state are known.
+// Query returns the named services, or all, with their names as they were made. Of a service whose configuration
+// Windows hides also from administrators only name, display name and state are known.
 func (services) Query(ctx context.Context, names ...string) (list []host.Service, err error) {
 	err = await(ctx, func() error {
 		list, err = queryServices(ctx, names)
@@ -138,7 +138,8 @@ func (s service) baseConfig() (baseConfig, error) {
 	return baseConfig{windows.UTF16PtrToString(answer.BinaryPathName), decodeStartType(answer.StartType)}, nil
 }
 
-// ask calls with a buffer that grows until the answer fits. It is one of 64-bit words, as the structures in it are aligned.
+// ask calls with a buffer that grows until the answer fits. It is one of 64-bit words, as the structures in it are
+// aligned.
 func (s service) ask(what string, call func(buffer *byte, size uint32, needed *uint32) error) ([]uint64, error) {
 	buffer := make([]uint64, 1<<10/8)
 	for {

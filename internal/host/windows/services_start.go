@@ -1,7 +1,7 @@
 //go:build windows
 
-// StartService starts a service. What a service depends on is started before it, one after the other, although the service control manager
-// would do so as well: so each that does not start is named in the error.
+// StartService starts a service. What a service depends on is started before it, one after the other, although the
+// service control manager would do so as well: so each that does not start is named in the error.
 
 package windows
 
@@ -82,7 +82,8 @@ func (m manager) start(ctx context.Context, name string, chain []string) error {
 
 // launch starts a service whose dependencies run and waits until it runs, too.
 func (m manager) launch(ctx context.Context, name string) error {
-	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave earlier.
+	// StartService waits up to 30 s for the service's process, and so has a connection of its own: the caller may leave
+	// earlier.
 	err := await(ctx, func() error {
 		own, err := connect(windows.SC_MANAGER_CONNECT)
 		if err != nil {
@@ -143,8 +144,8 @@ func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, er
 	})
 }
 
-// poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an alertable wait, which
-// no thread of a Go program is.
+// poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an
+// alertable wait, which no thread of a Go program is.
 func (s service) poll(ctx context.Context, wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -1,8 +1,8 @@
 //go:build windows
 
-// What Windows says of itself comes from several places. RtlGetVersion is the one call that tells the version unadorned; update revision,
-// product and edition stand in the registry only. GlobalMemoryStatusEx, GetDiskFreeSpaceEx and NtQuerySystemInformation
-// (for the boot) tell the rest.
+// What Windows says of itself comes from several places. RtlGetVersion is the one call that tells the version
+// unadorned; update revision, product and edition stand in the registry only. GlobalMemoryStatusEx, GetDiskFreeSpaceEx
+// and NtQuerySystemInformation (for the boot) tell the rest.
 
 package windows
 
@@ -114,8 +114,8 @@ type timeOfDay struct {
 	sleepTimeBias uint64
 }
 
-// readBoot reads when Windows booted. Setting the clock shifts the boot time and is summed up in its bias; without the bias it stays the
-// same until the next boot, which makes it the boot's name.
+// readBoot reads when Windows booted. Setting the clock shifts the boot time and is summed up in its bias; without the
+// bias it stays the same until the next boot, which makes it the boot's name.
 func readBoot(info *host.SystemInfo) error {
 	var answer timeOfDay
 	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer), uint32(unsafe.Sizeof(answer)), nil)
@@ -173,8 +173,9 @@ func readAddresses(info *host.SystemInfo) (err error) {
 	return err
 }
 
-// rebootKeys are there while a part of Windows waits for a restart: component servicing (features, updates) and Windows Update. The value
-// PendingFileRenameOperations is no such sign: programs that update themselves leave entries there all the time.
+// rebootKeys are there while a part of Windows waits for a restart: component servicing (features, updates) and Windows
+// Update. The value PendingFileRenameOperations is no such sign: programs that update themselves leave entries there
+// all the time.
 var rebootKeys = []string{
 	`SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`,
 	`SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired`,

@@ -9,8 +9,8 @@ import (
 	"github.com/go-ole/go-ole"
 )
 
-// Windows Management Instrumentation (WMI) is called through its scripting objects (IDispatch, by name, in the multithreaded apartment),
-// which need no tables of native functions:
+// Windows Management Instrumentation (WMI) is called through its scripting objects (IDispatch, by name, in the
+// multithreaded apartment), which need no tables of native functions:
 //
 //	CoCreateInstance {76A64158-CB41-11D1-8B02-00600806D9B6} (WbemScripting.SWbemLocator)
 //	  ConnectServer(".", namespace): SWbemServices

@@ -71,13 +71,14 @@ func judge(
 	return decided(Approve, decision)
 }
 
-// forgery finds the one thing that only a forger does: a node of ours asks, with the certificate that it has, for one by which it would be
-// another Node that exists.
+// forgery finds the one thing that only a forger does: a node of ours asks, with the certificate that it has, for one
+// by which it would be another Node that exists.
 //
-// Why this is proof: the API server has authenticated the node by its own client certificate, so that whoever has asked has its key. The
-// request is signed, so that nobody has changed the name in it. And a kubelet asks under the name that it was started with, which the
-// operator gives it: it is never that of another Node. No approver could rightly approve it either, so that a denial takes nothing away from
-// them. A name that no Node has proves nothing, and neither do wrong addresses: hosts are renamed and renumbered.
+// Why this is proof: the API server has authenticated the node by its own client certificate, so that whoever has asked
+// has its key. The request is signed, so that nobody has changed the name in it. And a kubelet asks under the name that
+// it was started with, which the operator gives it: it is never that of another Node. No approver could rightly approve
+// it either, so that a denial takes nothing away from them. A name that no Node has proves nothing, and neither do
+// wrong addresses: hosts are renamed and renumbered.
 func forgery(asked askedFor) string {
 	if requesterGroups(asked.csr) != "" || nothingElse(asked.request) != "" {
 		return ""
@@ -113,8 +114,8 @@ func requesterGroups(csr certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the private key and would get the
-// certificate. The API server writes when a request was made.
+// age rejects requests that are older than the binding of the node's name to its host: the name's former owner has the
+// private key and would get the certificate. The API server writes when a request was made.
 func age(csr certificatesv1.CertificateSigningRequest, node knowledge.Node) string {
 	made := csr.CreationTimestamp
 	if !made.Time.Before(node.Since) {
@@ -137,8 +138,8 @@ func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1
 		someQuoted(csr.Spec.Usages), certificatesv1.UsageDigitalSignature, purpose, certificatesv1.UsageKeyEncipherment)
 }
 
-// Bounds of the life that a request may ask for. The lower one is the API server's; the upper one is what the signers of Kubernetes give
-// who asks for nothing, as kubelets do. Source: kube-controller-manager, --cluster-signing-duration.
+// Bounds of the life that a request may ask for. The lower one is the API server's; the upper one is what the signers
+// of Kubernetes give who asks for nothing, as kubelets do. Source: kube-controller-manager, --cluster-signing-duration.
 const (
 	leastLifetime = 10 * time.Minute
 	mostLifetime  = 365 * 24 * time.Hour

@@ -27,7 +27,8 @@ func netipOf(address []byte) netip.Addr {
 	return result
 }
 
-// FuzzServingRequest has a node ask for anything in words, and compares the decision with what it may have, said in another way.
+// FuzzServingRequest has a node ask for anything in words, and compares the decision with what it may have, said in
+// another way.
 func FuzzServingRequest(f *testing.F) {
 	key := ecdsaKey(f, elliptic.P256())
 	commonNames := []string{"system:node:win-a", "system:node:win-b", "system:node:WIN-A", "system:node:win-a.", "system:node:wіn-a", ""}

@@ -21,8 +21,9 @@ const (
 	NotOurs Outcome = "NotOurs" // left alone
 	Approve Outcome = "Approve"
 	Refuse  Outcome = "Refuse" // left pending, with the reason
-	// Later is a request whose Node is not registered, or not the host's own as far as is known. It is left pending and looked at again when that
-	// has changed. Before there is a Node nobody calls its kubelet, and nothing tells the requests of its host from those of another.
+	// Later is a request whose Node is not registered, or not the host's own as far as is known. It is left pending and
+	// looked at again when that has changed. Before there is a Node nobody calls its kubelet, and nothing tells the
+	// requests of its host from those of another.
 	Later Outcome = "Later"
 	// Deny is for proven forgery. A denial is final and others may have a say, so that nothing else is ever denied.
 	Deny Outcome = "Deny"

@@ -92,7 +92,8 @@ func TestARequestFromBeforeTheHostHadTheNameIsNotTheHosts(t *testing.T) {
 	}
 }
 
-// another machine may come by the name of a host whose Node is not there. Its kubelet's requests are not touched.
+// another machine may come by the name of a host whose Node is not there. Its kubelet's requests are not
+// touched.
 func TestANodeIsTheOneThatTheHostWasBoundTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		instance func(*v1alpha1.WindowsInstance)
@@ -192,7 +193,8 @@ func TestAListedHostMayBeTheMachineOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// expectServing has the instance's node ask for its address and a name, and tells of a decision by another check; none is an approval.
+// expectServing has the instance's node ask for its address and a name, and tells of a decision by another check; none
+// is an approval.
 func expectServing(t *testing.T, instance v1alpha1.WindowsInstance, present knowledge.Present, name, check string) {
 	t.Helper()
 	present.Instances, present.Nodes = []v1alpha1.WindowsInstance{instance}, []corev1.Node{windowsNode("win-a", attackTime)}

@@ -38,8 +38,8 @@ type wholeRequest struct {
 	Signature asn1.BitString
 }
 
-// signedPart is the part of a request that is signed, without what a node's request does not have. Source: RFC 2986, section 4.1, where
-// relative names and attributes are sets: a name ends in SET for encoding/asn1.
+// signedPart is the part of a request that is signed, without what a node's request does not have. Source: RFC 2986,
+// section 4.1, where relative names and attributes are sets: a name ends in SET for encoding/asn1.
 type signedPart struct {
 	Version    int
 	Subject    []relativeNameSET
@@ -94,8 +94,9 @@ func parseRequest(data []byte) (request *nodeRequest, failed policy.Decision) {
 	return request, policy.Decision{Allowed: true}
 }
 
-// readAgain reads the request once more, and wants it to be made of what was read and nothing else: crypto/x509 passes over attributes,
-// values of attributes and ends of sequences that it does not know, and of two things that may be there once takes one.
+// readAgain reads the request once more, and wants it to be made of what was read and nothing else: crypto/x509 passes
+// over attributes, values of attributes and ends of sequences that it does not know, and of two things that may be
+// there once takes one.
 func (r *nodeRequest) readAgain() string {
 	const more = "The certificate request holds something that no request of a node does"
 	if !exactly(r.Raw, &wholeRequest{}) || !exactly(r.RawTBSCertificateRequest, &r.signed) || r.signed.Version != 0 {
@@ -131,7 +132,8 @@ func nodeUser(nodeName string) string { return "system:node:" + nodeName }
 // refused is the reason of every decision against a request.
 const refused = v1alpha1.ReasonCertificateRequestRefused
 
-// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section 5.4.2.
+// Object identifiers of what a request may hold. Source: RFC 5280, appendix A, and section 4.2.1.6; RFC 2985, section
+// 5.4.2.
 var (
 	oidCommonName             = asn1.ObjectIdentifier{2, 5, 4, 3}
 	oidOrganization           = asn1.ObjectIdentifier{2, 5, 4, 10}
@@ -168,8 +170,9 @@ func organization(r *nodeRequest, group string) string {
 	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.", someQuoted(r.Subject.Organization), group)
 }
 
-// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has one reading. It
-// looks at the subject as it stands there: who signs may copy it, and who reads the certificate need not read it as Go does.
+// nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has
+// one reading. It looks at the subject as it stands there: who signs may copy it, and who reads the certificate need
+// not read it as Go does.
 func nothingElse(r *nodeRequest) string {
 	for _, name := range r.Subject.Names {
 		if !name.Type.Equal(oidCommonName) && !name.Type.Equal(oidOrganization) {

@@ -34,7 +34,8 @@ const (
 
 // Settings are the spec of a WindowsDisruptionPolicy with its defaults, checked.
 type Settings struct {
-	// Invalid says what about the spec cannot be followed; empty when it can be. Until it can, only repairs and removals are allowed.
+	// Invalid says what about the spec cannot be followed; empty when it can be. Until it can, only repairs and removals
+	// are allowed.
 	Invalid         string
 	Paused          bool
 	FailureDeadline time.Duration

@@ -68,7 +68,8 @@ func parseSchedule(text string) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// open reports whether the window is open. It is from each time of the schedule on, for its duration as a clock runs that nobody sets.
+// open reports whether the window is open. It is from each time of the schedule on, for its duration as a clock runs
+// that nobody sets.
 func (w Window) open(now time.Time) bool {
 	begins := w.nextOpening(now.Add(-w.duration))
 	return !begins.IsZero() && !begins.After(now)
@@ -76,8 +77,8 @@ func (w Window) open(now time.Time) bool {
 
 // nextOpening returns the first time after another at which the window opens, zero when there is none within years.
 //
-// A time of the wall clock that is left out when the clock is put forward is the moment in which it is put forward; one that comes twice when
-// the clock is put back is the first of the two.
+// A time of the wall clock that is left out when the clock is put forward is the moment in which it is put forward; one
+// that comes twice when the clock is put back is the first of the two.
 func (w Window) nextOpening(after time.Time) time.Time {
 	local := after.In(w.zone)
 	wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC)
@@ -116,7 +117,8 @@ func momentOf(wall time.Time, zone *time.Location) time.Time {
 	return guess
 }
 
-// NextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does within years.
+// NextWindow reports whether a window is open, and if not, when the next one opens; the time is zero when none does
+// within years.
 func (s Settings) NextWindow(now time.Time) (open bool, next time.Time, window Window) {
 	if len(s.Windows) == 0 {
 		return true, time.Time{}, Window{}

@@ -103,7 +103,8 @@ func TestMaintenanceWindows(t *testing.T) {
 	})
 }
 
-// In whatever zone and year: what is said to open next does open then and not before, and a window stays open for its duration.
+// In whatever zone and year: what is said to open next does open then and not before, and a window stays open for its
+// duration.
 func TestWindowsOpenWhenTheyAreSaidTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		zone := rapid.SampledFrom([]string{"", "Europe/Paris", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia", "Africa/Casablanca"}).Draw(t, "zone")

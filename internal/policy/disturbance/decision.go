@@ -89,7 +89,8 @@ func GoesOn(own v1alpha1.Disruption, request Request) bool {
 	return !exempt(own.Cause) && request.Cause != v1alpha1.CauseUpgrade
 }
 
-// unlessExempt is for rules that repairs and removals need not keep: they wait for nothing but other nodes that are being disturbed.
+// unlessExempt is for rules that repairs and removals need not keep: they wait for nothing but other nodes that are
+// being disturbed.
 func unlessExempt(broken func(*scene) string) func(*scene) string {
 	return func(s *scene) string {
 		if s.exempt() {

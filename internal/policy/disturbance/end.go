@@ -53,7 +53,8 @@ func changeEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, fai
 	return false, true, fmt.Sprintf("%s is not Ready.", n.describe())
 }
 
-// replacementEnded is for Machines that are deleted: their MachineSet must have as many as it is to have, all in service.
+// replacementEnded is for Machines that are deleted: their MachineSet must have as many as it is to have, all in
+// service.
 func replacementEnded(d v1alpha1.Disruption, pool NodePool, overdue bool) (ended, failed bool, why string) {
 	set, found := first(pool.MachineSets, func(m MachineSet) bool {
 		return disruptionpolicy.MachineSetPool(m.Name) == d.Pool
@@ -88,8 +89,8 @@ func stillThere(leaving []LeavingMachine, name string) string {
 	return fmt.Sprintf(" Machine %s is still being deleted: %s.", name, strings.TrimRight(machine.Why, ". "))
 }
 
-// brokenBesides is how many nodes of the pool do not work that it is not for the replacement to mend: those whose host is gone, and those that
-// did not work before it began.
+// brokenBesides is how many nodes of the pool do not work that it is not for the replacement to mend: those whose host
+// is gone, and those that did not work before it began.
 func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	count := 0
 	for _, n := range pool.Nodes {
@@ -100,8 +101,9 @@ func brokenBesides(d v1alpha1.Disruption, pool NodePool) int {
 	return count
 }
 
-// successorsCame reports whether as many nodes have come into service with the version since the disruption began as Machines of the set are
-// being replaced. Then Machines that have failed are others: they may have failed long ago, without ever having had a node.
+// successorsCame reports whether as many nodes have come into service with the version since the disruption began as
+// Machines of the set are being replaced. Then Machines that have failed are others: they may have failed long ago,
+// without ever having had a node.
 func successorsCame(d v1alpha1.Disruption, set MachineSet, pool NodePool) bool {
 	awaited, came := 0, 0
 	for _, other := range pool.Disruptions {

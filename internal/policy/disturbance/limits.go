@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy/disruptionpolicy"
 )
 
-// unavailableNode is what takes up a place of a limit, in words, and until when at the latest; zero: until something happens.
+// unavailableNode is what takes up a place of a limit, in words, and until when at the latest; zero: until something
+// happens.
 type unavailableNode struct {
 	what  string
 	until time.Time
@@ -44,7 +45,8 @@ func (s *scene) poolLimit() int {
 	return own.Of(s.nodes(func(pool string) bool { return pool == s.candidate.Pool }))
 }
 
-// nodes is how many are in service, with those whose Machines the operator has deleted: a percentage does not shrink by being used.
+// nodes is how many are in service, with those whose Machines the operator has deleted: a percentage does not shrink by
+// being used.
 func (s *scene) nodes(of func(pool string) bool) int {
 	count, listed := 0, map[string]bool{}
 	for _, n := range s.pool.Nodes {

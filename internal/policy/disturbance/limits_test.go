@@ -19,8 +19,8 @@ const (
 	versionAfter  = "12.1.0"
 )
 
-// disruptionCase is three listed hosts h1 to h3 and two MachineSets of three Machines each, a1 to b3, all Ready since yesterday with the old
-// version, of which h1 is to be upgraded. With "proven", h3, a3 and b3 have the new version.
+// disruptionCase is three listed hosts h1 to h3 and two MachineSets of three Machines each, a1 to b3, all Ready since
+// yesterday with the old version, of which h1 is to be upgraded. With "proven", h3, a3 and b3 have the new version.
 type disruptionCase struct {
 	NodePool
 	request  Request

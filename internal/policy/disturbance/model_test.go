@@ -17,7 +17,8 @@ import (
 // worldNode is a Windows host as it really is.
 type worldNode struct {
 	Node
-	// set is its MachineSet, empty for a listed host; made, serving and deleted are how far its Machine is: made means that it runs.
+	// set is its MachineSet, empty for a listed host; made, serving and deleted are how far its Machine is: made means
+	// that it runs.
 	set                    string
 	made, serving, deleted bool
 	failed                 bool // its Machine is in phase Failed

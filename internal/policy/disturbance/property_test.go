@@ -178,9 +178,9 @@ func (w *world) upgradeAll(t *rapid.T) (left []*worldNode) {
 	return left
 }
 
-// Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more nodes are disturbed
-// than the limits allow, one Machine of each set stays running, no version is tried on others before it is proven on one; and once nodes work
-// again, all that are not gone come to the version.
+// Whatever happens in whatever order, with operators that are killed at any moment and policies that change: never more
+// nodes are disturbed than the limits allow, one Machine of each set stays running, no version is tried on others
+// before it is proven on one; and once nodes work again, all that are not gone come to the version.
 func TestNoSequenceOfEventsBreaksTheBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -19,7 +19,8 @@ type Summary struct {
 	// condition.
 	Stopped         bool
 	Reason, Message string
-	// After is when to look again at the latest, where time alone may change the summary; zero: when something else changes.
+	// After is when to look again at the latest, where time alone may change the summary; zero: when something else
+	// changes.
 	After time.Duration
 }
 
@@ -46,7 +47,8 @@ func Summarize(pool NodePool, settings disruptionpolicy.Settings, version string
 // unfinished is what the summary tells besides numbers.
 type unfinished struct {
 	settings disruptionpolicy.Settings
-	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come back from it.
+	// running describes the entries that count, and failed names the nodes whose last change failed, or that did not come
+	// back from it.
 	running, failed []string
 	// waiting are the answers to the nodes that are to be upgraded, and have not failed.
 	waiting []Decision

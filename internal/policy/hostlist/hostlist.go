@@ -58,7 +58,8 @@ func ValidateAddress(address string) error {
 
 var (
 	looksLikeIPv4 = regexp.MustCompile(`^[0-9.]+$`)
-	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends in a number".
+	// looksLikeNumber is a name that some resolvers take for an IPv4 address in another form. Source: URL Standard, "ends
+	// in a number".
 	looksLikeNumber = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
@@ -82,8 +83,8 @@ var (
 // Source: "User Name Formats" and NetUserAdd, Microsoft.
 const forbiddenInUsername = "\"/\\[]:;|=,+*?<>@"
 
-// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could be taken for
-// an option.
+// ValidateUsername accepts a local Windows account name: at most 20 characters, none that Windows refuses or that could
+// be taken for an option.
 func ValidateUsername(username string) error {
 	switch {
 	case username == "":

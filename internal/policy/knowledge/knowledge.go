@@ -59,8 +59,9 @@ func Of(requester *v1alpha1.WindowsInstance, present Present) Facts {
 	return known
 }
 
-// addCloud adds what the cloud says that the instance's host is called: a kubelet serves under the names and addresses that the cloud gives its
-// Node too, and a host cannot tell them of itself. The Machine API tells of its Machines, and a Node's own status of other hosts.
+// addCloud adds what the cloud says that the instance's host is called: a kubelet serves under the names and addresses
+// that the cloud gives its Node too, and a host cannot tell them of itself. The Machine API tells of its Machines, and
+// a Node's own status of other hosts.
 func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, present Present) {
 	if instance.Spec.Source.Machine == nil {
 		if node != nil && present.Cluster != nil {
@@ -75,8 +76,9 @@ func (n *Node) addCloud(instance *v1alpha1.WindowsInstance, node *corev1.Node, p
 	}
 }
 
-// entryOfHost reports whether another instance is a second entry of the requester's host, or one from before the host moved, so that what it says
-// is said of that host. One that has a node of another name is another host, whatever image both were made of.
+// entryOfHost reports whether another instance is a second entry of the requester's host, or one from before the host
+// moved, so that what it says is said of that host. One that has a node of another name is another host, whatever image
+// both were made of.
 func entryOfHost(other, requester *v1alpha1.WindowsInstance) bool {
 	name := ownership.ConfirmedName(other)
 	return ownership.SameHost(other, requester) && (name == "" || name == ownership.ConfirmedName(requester))

@@ -59,8 +59,8 @@ type Node struct {
 	Registered bool
 	// Since is the time before which no request was made by the node's host.
 	Since time.Time
-	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap windows-instances, the Machine API,
-	// the Nodes of others.
+	// Given are the names and addresses from sources that no Windows host can change: the ConfigMap windows-instances, the
+	// Machine API, the Nodes of others.
 	Given Names
 	// Told are what Windows hosts say of themselves.
 	Told Names
@@ -75,7 +75,8 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 	known := instanceNames(instance)
 	known.Name = instance.Status.NodeRef.Name
 	known.Given.Add(known.Name)
-	// The node's name is the host's in lower case. Clouds tell kubelets the host's own form of it, and these then ask for that one too.
+	// The node's name is the host's in lower case. Clouds tell kubelets the host's own form of it, and these then ask for
+	// that one too.
 	if host := instance.Status.Host; host != nil && host.Name != known.Name && strings.EqualFold(host.Name, known.Name) {
 		known.Given.Add(host.Name)
 	}
@@ -84,8 +85,9 @@ func NodeOf(instance *v1alpha1.WindowsInstance, node *corev1.Node) Node {
 		return known
 	}
 	known.Registered = true
-	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was deleted and made again
-	// or the node was an older operator's. If it is older, the host may have got the name late, but not before the instance was made.
+	// As long as there is a Node, its name is one host's: no other claims it. The instance may be younger, if it was
+	// deleted and made again or the node was an older operator's. If it is older, the host may have got the name late, but
+	// not before the instance was made.
 	registered := node.CreationTimestamp.Time
 	if lead := registered.Add(-registrationLead); known.Since.After(registered) || known.Since.Before(lead) {
 		known.Since = lead

@@ -12,8 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// Platforms whose nodes have the name by which the cloud knows the machine: their cloud controller finds a node's machine by it, and takes
-// a Node away for which it finds none. On AWS that is the private DNS name, on GCP the name of the instance.
+// Platforms whose nodes have the name by which the cloud knows the machine: their cloud controller finds a node's
+// machine by it, and takes a Node away for which it finds none. On AWS that is the private DNS name, on GCP the name of
+// the instance.
 const (
 	platformAWS = "AWS"
 	platformGCP = "GCP"

@@ -17,7 +17,8 @@ import (
 type OlderProof struct {
 	// Dialed is the IP address at the other end of the connection to the claimant's host; empty without one.
 	Dialed string
-	// NotedKey is the host key in base64 that the older operator has noted for the claimant's address; empty when it has noted none.
+	// NotedKey is the host key in base64 that the older operator has noted for the claimant's address; empty when it has
+	// noted none.
 	NotedKey string
 	// Machine is the claimant's Machine; nil when it has none, or another of its name is there now.
 	Machine *MachineProof
@@ -117,8 +118,8 @@ func otherMachine(c Claim) string {
 	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses, internalIPs(c.Node))
 }
 
-// otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a connection none was
-// shown, and nothing is said.
+// otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a
+// connection none was shown, and nothing is said.
 func otherHostKey(c Claim) string {
 	shown, known := c.Instance.Status.HostKey, c.Node.Annotations[v1alpha1.AnnotationHostKey]
 	if known == "" {

@@ -35,7 +35,8 @@ func Owns(instance *v1alpha1.WindowsInstance, node *corev1.Node, others []v1alph
 	return named && startsUp(node)
 }
 
-// holdsNode reports whether an instance's status says that the Node is its own or, as long as no Node was seen, that the name is.
+// holdsNode reports whether an instance's status says that the Node is its own or, as long as no Node was seen, that
+// the name is.
 func holdsNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	ref := instance.Status.NodeRef
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && (ref.UID == "" || ref.UID == string(node.UID))
@@ -61,8 +62,8 @@ func Bound(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 	return ref != nil && ref.Confirmed && ref.Name == node.Name && ref.UID != "" && ref.UID == string(node.UID)
 }
 
-// OlderNode reports whether an operator before version 12 has configured the Node, and no instance has taken it over yet. Such an operator
-// knows no instances.
+// OlderNode reports whether an operator before version 12 has configured the Node, and no instance has taken it over
+// yet. Such an operator knows no instances.
 func OlderNode(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelOSStable] != "windows" || node.Annotations[v1alpha1.AnnotationInstance] != "" {
 		return false

@@ -11,7 +11,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// neverAHosts are networks besides those that net/netip knows which no host has an address from. Source: RFC 6890, section 2.2.2.
+// neverAHosts are networks besides those that net/netip knows which no host has an address from. Source: RFC 6890,
+// section 2.2.2.
 var neverAHosts = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4")}
 
 // Address describes an address under which no node may serve; empty when it may be a node's. Without the cluster's
@@ -79,8 +80,8 @@ func Name(name string, cluster *nodespec.Cluster) string {
 // within reports whether a name is a domain or is in it.
 func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
-// besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as the installer does:
-// api-int or api in that domain.
+// besideAPIServer says what a name is in the domain of the cluster that the API server's name tells, if it is named as
+// the installer does: api-int or api in that domain.
 func besideAPIServer(name, server string) string {
 	if name == server {
 		return "the API server's"

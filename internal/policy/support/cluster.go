@@ -48,8 +48,8 @@ func clusterFloor(s clusterSubject) string {
 	return ""
 }
 
-// clusterVersion wants the very minor version of the line: in an older cluster the kubelets would be newer than the API server, which
-// Kubernetes does not allow, and in a newer one nothing was tested.
+// clusterVersion wants the very minor version of the line: in an older cluster the kubelets would be newer than the API
+// server, which Kubernetes does not allow, and in a newer one nothing was tested.
 func clusterVersion(s clusterSubject) string {
 	served := version.MustParseGeneric(s.line.Cluster)
 	step := "Upgrade the cluster, or install the release of the operator that is for it."
@@ -63,8 +63,8 @@ func clusterVersion(s clusterSubject) string {
 		s.Version, s.line.Operator, s.line.Cluster, s.line.Kubernetes, step)
 }
 
-// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts as the version that
-// it leads to.
+// clusterPatch wants the least patch version of the line, of a cluster that has its minor version. A pre-release counts
+// as the version that it leads to.
 func clusterPatch(s clusterSubject) string {
 	if s.version.Patch() >= version.MustParseSemantic(s.line.LeastCluster).Patch() {
 		return ""

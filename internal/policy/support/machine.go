@@ -8,7 +8,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/policy"
 )
 
-// MachineSuffix is how many characters a MachineSet adds to its own name for that of a Machine: a hyphen and five others.
+// MachineSuffix is how many characters a MachineSet adds to its own name for that of a Machine: a hyphen and five
+// others.
 const MachineSuffix = 6
 
 type machineSubject struct {

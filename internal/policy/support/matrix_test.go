@@ -82,8 +82,8 @@ func TestEveryRowOfTheSupportMatrix(t *testing.T) {
 	}
 }
 
-// Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell. Machines cannot everywhere.
-//
+// Hosts that users bring can be nodes on each platform, whoever made its infrastructure: the cluster does not tell.
+// Machines cannot everywhere.
 func TestPlatforms(t *testing.T) {
 	for _, row := range []struct {
 		platform        string

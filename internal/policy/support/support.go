@@ -12,7 +12,8 @@ type Platform struct {
 	Name, Title string
 	// Windows are the names of the Windows releases that can be nodes there.
 	Windows []string
-	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes everywhere.
+	// Machines reports whether Windows nodes can come from MachineSets. Hosts that users bring themselves can be nodes
+	// everywhere.
 	Machines bool
 	// MachineNameLimit is how many characters the name of a Windows Machine may have; 0 is no limit.
 	MachineNameLimit int
@@ -66,10 +67,11 @@ func WindowsReleases() []WindowsRelease {
 type ReleaseLine struct {
 	// Operator is the operator's major version.
 	Operator int
-	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the operator brings.
+	// Cluster is the minor version of OpenShift: "5.0". Kubernetes is the version in it, and that of the kubelets that the
+	// operator brings.
 	Cluster, Kubernetes string
-	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3". LeastKubernetes is the version
-	// of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
+	// LeastCluster is the first patch version of Cluster that has everything which the operator needs: "5.0.3".
+	// LeastKubernetes is the version of Kubernetes in it, by which the Operator Lifecycle Manager decides: "1.36.2".
 	LeastCluster, LeastKubernetes string
 }
 
@@ -82,7 +84,8 @@ func ReleaseLines() []ReleaseLine {
 	}
 }
 
-// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the operator.
+// ClusterFloor is the version of OpenShift below which there is no support for Windows nodes in any release of the
+// operator.
 const ClusterFloor = "4.6.8"
 
 // CurrentLine returns the line that this operator is of.

@@ -53,7 +53,8 @@ func (c *cloud) node(name string) *Node {
 	return nil
 }
 
-// settle does the next thing that a Machine API and an operator that work would do. It returns false when there is nothing to do.
+// settle does the next thing that a Machine API and an operator that work would do. It returns false when there is
+// nothing to do.
 func (c *cloud) settle() bool {
 	for i := range c.fleet.Sets {
 		c.fleet.Sets[i].Machines = 0
@@ -206,9 +207,9 @@ func outdatedNode(m *Machine, n *Node) bool {
 	return n.KeyHash != newKey || m.Awaits && n.Version != newVersion
 }
 
-// Whatever happens in whatever order: none goes that was not configured, none whose set has one that failed, and not the last of a set that
-// works; and once nothing happens besides, all are replaced that were configured with another key or that wait for another version. R-030,
-//
+// Whatever happens in whatever order: none goes that was not configured, none whose set has one that failed, and not
+// the last of a set that works; and once nothing happens besides, all are replaced that were configured with another
+// key or that wait for another version.
 func TestAllMachinesAreReplaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCloud(t)

@@ -44,7 +44,8 @@ type Machine struct {
 	Ignored, Paused bool
 	// Refused is true when its host was tried with the present key, and refused it.
 	Refused bool
-	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that by being replaced.
+	// Awaits is true when its host was seen to be other than the operator's version wants it, and is to be brought to that
+	// by being replaced.
 	Awaits bool
 }
 
@@ -54,7 +55,8 @@ type MachineSet struct {
 	// Replicas is how many Machines it is to have, and Machines how many there are, of whatever label.
 	Replicas, Machines int
 	Deleting           bool
-	// OwnKey is true when the key of its Machines comes from elsewhere than the operator's user data: from another one, or from a template.
+	// OwnKey is true when the key of its Machines comes from elsewhere than the operator's user data: from another one, or
+	// from a template.
 	OwnKey bool
 }
 
@@ -158,8 +160,8 @@ type subject struct {
 	machine Machine
 }
 
-// cause is why a Machine is to be replaced; empty when it is not. A Machine that goes anyway is not outdated; one that has failed is for
-// whoever repairs it.
+// cause is why a Machine is to be replaced; empty when it is not. A Machine that goes anyway is not outdated; one that
+// has failed is for whoever repairs it.
 func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	set, known := s.sets[m.Set]
 	switch {
@@ -173,8 +175,9 @@ func (s subject) cause(m Machine) v1alpha1.DisruptionCause {
 	return ""
 }
 
-// otherVersion reports whether a Machine's host was configured by another version of the operator, and is to be replaced for it. That the
-// version differs is not enough: where nothing else does, only the annotation is brought up to date. R-146
+// otherVersion reports whether a Machine's host was configured by another version of the operator, and is to be
+// replaced for it. That the version differs is not enough: where nothing else does, only the annotation is brought up
+// to date. R-146
 func (s subject) otherVersion(m Machine) bool {
 	version := s.nodes[m.Node].Version
 	return m.Awaits && s.version != "" && version != "" && version != s.version
@@ -204,7 +207,8 @@ func (s subject) staysBecause(m Machine) string {
 	return ""
 }
 
-// byTurn sorts Machines by whose turn it is. One whose Node does not work goes first: its loss takes nothing from the cluster.
+// byTurn sorts Machines by whose turn it is. One whose Node does not work goes first: its loss takes nothing from the
+// cluster.
 func (s subject) byTurn(a, b Machine) int {
 	rank := func(m Machine) int {
 		if s.nodes[m.Node].Ready {
@@ -223,8 +227,8 @@ func doesNotRun(s subject) string {
 	return fmt.Sprintf("Machine %s does not run yet: its phase is %q.", s.machine.Name, s.machine.Phase)
 }
 
-// userDataOutdated keeps Machines that would be followed by one which does not accept the key. Where the key comes from elsewhere, the host
-// accepts the present one, and so will the next.
+// userDataOutdated keeps Machines that would be followed by one which does not accept the key. Where the key comes from
+// elsewhere, the host accepts the present one, and so will the next.
 func userDataOutdated(s subject) string {
 	if s.change.UserData || s.sets[s.machine.Set].OwnKey {
 		return ""
@@ -232,7 +236,8 @@ func userDataOutdated(s subject) string {
 	return "The user data does not have the present key yet: a new Machine would not accept it."
 }
 
-// mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only reason to replace it.
+// mayTakeKeyInPlace finds a Machine whose host may yet take the key without being replaced, where that is the only
+// reason to replace it.
 func mayTakeKeyInPlace(s subject) string {
 	if s.otherVersion(s.machine) || s.change.Known >= InPlaceWait {
 		return ""
@@ -247,8 +252,8 @@ func mayTakeKeyInPlace(s subject) string {
 	return fmt.Sprintf("Machine %s is not replaced before the key is known for %s: %s.", s.machine.Name, InPlaceWait, why)
 }
 
-// nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or where the host has
-// refused its key: what it began there does not come to an end in place.
+// nodeIsChanged finds a Machine whose host the operator is at work on. It is not where it waits for another host, or
+// where the host has refused its key: what it began there does not come to an end in place.
 func nodeIsChanged(s subject) string {
 	if !s.nodes[s.machine.Node].Changing || s.machine.Refused || s.otherVersion(s.machine) {
 		return ""

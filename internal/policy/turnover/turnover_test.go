@@ -24,7 +24,8 @@ func fleetOf(names ...string) Fleet {
 	return fleet
 }
 
-// upgraded is such a MachineSet whose hosts have the present key and were configured by another version, to be replaced for that.
+// upgraded is such a MachineSet whose hosts have the present key and were configured by another version, to be replaced
+// for that.
 func upgraded(names ...string) Fleet {
 	fleet := fleetOf(names...)
 	for i := range names {

@@ -1,5 +1,5 @@
-// Package kubelet proves that what the operator writes for the kubelet is what the kubelet of this version takes it for. The files are
-// the golden ones of internal/nodespec.
+// Package kubelet proves that what the operator writes for the kubelet is what the kubelet of this version takes it
+// for. The files are the golden ones of internal/nodespec.
 package kubelet
 
 import (
@@ -76,7 +76,8 @@ func TestConfigurationIsWhatTheKubeletTakes(t *testing.T) {
 	}
 }
 
-// A gate that the kubelet does not know, or that can no longer be changed, stops it. Those that can are embedded in the operator.
+// A gate that the kubelet does not know, or that can no longer be changed, stops it. Those that can are embedded in the
+// operator.
 func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(nodespec, "featuregates.txt"))
 	if err != nil {

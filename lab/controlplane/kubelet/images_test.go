@@ -27,7 +27,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// runtimeImages are those that a container runtime has. It reaches no registry but those of the images that can be pulled.
+// runtimeImages are those that a container runtime has. It reaches no registry but those of the images that can be
+// pulled.
 type runtimeImages struct {
 	kubecontainer.ImageService
 	present, reachable []string
@@ -60,7 +61,8 @@ type noTimes struct{}
 func (noTimes) RecordImageStartedPulling(types.UID)  {}
 func (noTimes) RecordImageFinishedPulling(types.UID) {}
 
-// manager is what the kubelet makes to bring images, with that configuration: pkg/kubelet/kuberuntime, NewKubeGenericRuntimeManager.
+// manager is what the kubelet makes to bring images, with that configuration: pkg/kubelet/kuberuntime,
+// NewKubeGenericRuntimeManager.
 func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *runtimeImages) images.ImageManager {
 	t.Helper()
 	if !utilfeature.DefaultFeatureGate.Enabled(features.KubeletEnsureSecretPulledImages) {

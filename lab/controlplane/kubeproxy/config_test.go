@@ -1,5 +1,5 @@
-// Package kubeproxy proves that what the operator writes for kube-proxy is what kube-proxy of this version takes it for. The files are the
-// golden ones of internal/nodespec, filled in as the agent does.
+// Package kubeproxy proves that what the operator writes for kube-proxy is what kube-proxy of this version takes it
+// for. The files are the golden ones of internal/nodespec, filled in as the agent does.
 package kubeproxy
 
 import (

@@ -31,14 +31,16 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Patience is how long a test waits for what takes some seconds. It is long: only a test that fails waits so long, and a busy machine must
-// not make one fail.
+// Patience is how long a test waits for what takes some seconds. It is long: only a test that fails waits so long, and
+// a busy machine must not make one fail.
 const Patience = 3 * time.Minute
 
-// logVariable names the file into which operators of tests log all that they do. Without it, a test that fails has the last lines of its own.
+// logVariable names the file into which operators of tests log all that they do. Without it, a test that fails has the
+// last lines of its own.
 const logVariable = "OPERATOR_LOG"
 
-// Main runs the tests of a package and then what takes away what they shared, and returns the exit code: the highest of all.
+// Main runs the tests of a package and then what takes away what they shared, and returns the exit code: the highest of
+// all.
 func Main(m *testing.M, takeAway ...func() int) int {
 	if err := LogOperators(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -28,8 +28,8 @@ type Workload struct {
 
 var workloadLabels = map[string]string{"app": "web"}
 
-// Deploy makes a workload on the Windows nodes with these labels, whose pods may be evicted as far as the budget's minAvailable allows. The
-// workload ends with the test.
+// Deploy makes a workload on the Windows nodes with these labels, whose pods may be evicted as far as the budget's
+// minAvailable allows. The workload ends with the test.
 func Deploy(t *testing.T, r *rig.Rig, replicas int32, nodes map[string]string, minAvailable string) *Workload {
 	t.Helper()
 	w := &Workload{Namespace: clustertest.Namespace(t, r.Cluster()), rig: r}
@@ -78,7 +78,8 @@ func (w *Workload) end(t *testing.T) {
 	}
 }
 
-// SetBudget makes the PodDisruptionBudget want so many pods, a number or a percentage, and waits until evictions are judged by that.
+// SetBudget makes the PodDisruptionBudget want so many pods, a number or a percentage, and waits until evictions are
+// judged by that.
 func (w *Workload) SetBudget(t *testing.T, minAvailable string) {
 	t.Helper()
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: w.meta()}

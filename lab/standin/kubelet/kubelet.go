@@ -1,5 +1,6 @@
-// Package kubelet stands in for the kubelet on simulated hosts. It reads the real command line and configuration, uses client-go's
-// own certificate store and rotation, registers its node and keeps it alive, serves port 10250, and runs pods in name only.
+// Package kubelet stands in for the kubelet on simulated hosts. It reads the real command line and configuration, uses
+// client-go's own certificate store and rotation, registers its node and keeps it alive, serves port 10250, and runs
+// pods in name only.
 package kubelet
 
 import (
@@ -40,10 +41,11 @@ type Options struct {
 	Dial    kubeconfig.Dialer
 	Version string // "v1.36.3"
 	Runtime Runtime
-	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Zero: a second. A pod
-	// with the annotation of StopSecondsAnnotation takes as long as that says.
+	// PodStopTime is how long containers take to end when they are asked to, at most the pod's grace period. Zero: a
+	// second. A pod with the annotation of StopSecondsAnnotation takes as long as that says.
 	PodStopTime time.Duration
-	// Unhealthy makes the health endpoint say that the kubelet does not work, and NotReady makes it say that its Node is not Ready.
+	// Unhealthy makes the health endpoint say that the kubelet does not work, and NotReady makes it say that its Node is
+	// not Ready.
 	Unhealthy, NotReady bool
 }
 

@@ -23,8 +23,8 @@ const (
 	lookPeriod = 500 * time.Millisecond
 	// registerLimit is the longest wait between two attempts to register.
 	registerLimit = 7 * time.Second
-	// silence is how long a kubelet that is not ready says nothing at first, well within the 10 s that the real one may take for its first
-	// report. Until then its Node is what the former kubelet has said.
+	// silence is how long a kubelet that is not ready says nothing at first, well within the 10 s that the real one may
+	// take for its first report. Until then its Node is what the former kubelet has said.
 	silence = 3 * time.Second
 )
 

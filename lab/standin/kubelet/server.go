@@ -62,7 +62,8 @@ func (s *server) run(ctx context.Context) {
 	}
 }
 
-// authorized admits a request with a client certificate of the cluster's CA if the API server allows its user the request.
+// authorized admits a request with a client certificate of the cluster's CA if the API server allows its user the
+// request.
 func (s *server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, groups, err := s.authenticate(r)

@@ -1,5 +1,5 @@
-// Package node is what the stand-in programs of a Windows node see of their process and machine: a simulated one (lab/standin) or a
-// real Windows, Wine included (lab/wine/standin/program). Paths are Windows paths.
+// Package node is what the stand-in programs of a Windows node see of their process and machine: a simulated one
+// (lab/standin) or a real Windows, Wine included (lab/wine/standin/program). Paths are Windows paths.
 package node
 
 import (

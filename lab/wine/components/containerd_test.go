@@ -24,7 +24,8 @@ import (
 const (
 	configFile = `C:\k\containerd\containerd_conf.toml`
 	program    = `C:\k\containerd\containerd.exe`
-	// servedFile is the configuration with this addition: Wine's named pipes do not carry containerd's API, so it is asked over TCP.
+	// servedFile is the configuration with this addition: Wine's named pipes do not carry containerd's API, so it is asked
+	// over TCP.
 	servedFile = `C:\k\containerd\served.toml`
 	served     = `
 [plugins.'io.containerd.server.v1.grpc-tcp']

@@ -21,8 +21,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as far as Wine is it,
-// and go on to what Wine has not: the container runtime's pipe, and a cluster.
+// The real kubelet and kube-proxy take their command lines, configurations, kubeconfig and certificate on Windows as
+// far as Wine is it, and go on to what Wine has not: the container runtime's pipe, and a cluster.
 func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 	for service, test := range map[string]struct{ address, until string }{
 		"kubelet":    {"10.2.0.3", "validate service connection"},

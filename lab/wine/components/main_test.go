@@ -21,8 +21,8 @@ const repository = "../../.."
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain gives the tests a network of their own. There is no way out of it to Debian's archive and to Go's modules, so what hosts and
-// programs are made of is fetched before.
+// testMain gives the tests a network of their own. There is no way out of it to Debian's archive and to Go's modules,
+// so what hosts and programs are made of is fetched before.
 func testMain(m *testing.M) int {
 	if wine.Available() != nil {
 		return m.Run() // each test says so
@@ -81,8 +81,8 @@ func buildTests(ctx context.Context, t *testing.T, module, source string) string
 	return path
 }
 
-// build builds an executable of the payload with the very program, table and folder of `make payload`, and gives the file. It takes as long as
-// it takes: when nothing was compiled before, the kubelet needs minutes.
+// build builds an executable of the payload with the very program, table and folder of `make payload`, and gives the
+// file. It takes as long as it takes: when nothing was compiled before, the kubelet needs minutes.
 func build(t *testing.T, component, executable string) string {
 	t.Helper()
 	skipWithoutWine(t)

@@ -102,7 +102,8 @@ func (m *machine) whileDown() bool {
 	}
 }
 
-// boot starts Windows with the program that keeps it up. The channel gets the reason of its end, when all its processes are gone.
+// boot starts Windows with the program that keeps it up. The channel gets the reason of its end, when all its processes
+// are gone.
 func (m *machine) boot() (ended <-chan string, err error) {
 	name, err := m.giveName()
 	if err != nil {
@@ -145,9 +146,9 @@ func (m *machine) boot() (ended <-chan string, err error) {
 	return end, nil
 }
 
-// wind ends Windows when the program that keeps it up has ended, and says why it ended. Wine's own end of a forced shutdown kills all
-// programs, and then starts the services again for some seconds: no Windows does that, so they are not let. Its server alone is left to
-// end by itself, which it does with its last client: it writes the registry then.
+// wind ends Windows when the program that keeps it up has ended, and says why it ended. Wine's own end of a forced
+// shutdown kills all programs, and then starts the services again for some seconds: no Windows does that, so they are
+// not let. Its server alone is left to end by itself, which it does with its last client: it writes the registry then.
 func (m *machine) wind(code int) string {
 	why := fmt.Sprintf("Windows was shut down: the SSH server ended with status %d", code)
 	for limit := time.Now().Add(shutdownLimit); !m.reaper.waitForNobody(clientsInterval); {
@@ -198,8 +199,8 @@ func (m *machine) relay(output io.ReadCloser) {
 	}
 }
 
-// giveName gives the host its name: Wine takes its computer name from Linux at each boot. The registry has the one of the boot before,
-// or one that was set for this.
+// giveName gives the host its name: Wine takes its computer name from Linux at each boot. The registry has the one of
+// the boot before, or one that was set for this.
 func (m *machine) giveName() (string, error) {
 	name := m.config.Name
 	registry, err := os.ReadFile(filepath.Join(m.config.Dir, wire.PrefixDir, "system.reg"))

@@ -69,8 +69,8 @@ type mount struct {
 	data                 string
 }
 
-// setUpMounts makes the host's root: the shared chroot, read-only, with the host's own prefix, names, devices and temporary files in
-// it. The mounts are seen by this process and its children only.
+// setUpMounts makes the host's root: the shared chroot, read-only, with the host's own prefix, names, devices and
+// temporary files in it. The mounts are seen by this process and its children only.
 func setUpMounts(config wire.Config) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make all mounts private: %w", err)
@@ -108,7 +108,8 @@ func setUpMounts(config wire.Config) error {
 	return setUpDevices(root)
 }
 
-// setUpDevices shows the devices that programs need: the machine's own, because not everyone who may mount may make devices.
+// setUpDevices shows the devices that programs need: the machine's own, because not everyone who may mount may make
+// devices.
 func setUpDevices(root string) error {
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		target := filepath.Join(root, "dev", name)

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command refuse stands in for programs that Wine only pretends to have: in place of an exit code 0 with no effect it fails loudly, and
-// writes down how it was called.
+// Command refuse stands in for programs that Wine only pretends to have: in place of an exit code 0 with no effect it
+// fails loudly, and writes down how it was called.
 package main
 
 import (

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// shutdownProgram is what Wine's ExitWindowsEx starts to do its work. On Windows that is not the caller's child: it goes on when the
-// caller is gone.
+// shutdownProgram is what Wine's ExitWindowsEx starts to do its work. On Windows that is not the caller's child: it
+// goes on when the caller is gone.
 const shutdownProgram = "wineboot.exe"
 
 // processIDs is JOBOBJECT_BASIC_PROCESS_ID_LIST with room for as many processes as a session may be expected to have.

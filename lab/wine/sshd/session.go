@@ -36,8 +36,8 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 	}
 }
 
-// request is what is to be run for a request; nil refuses it. There are no terminals, and no environment is taken, as in OpenSSH by
-// default.
+// request is what is to be run for a request; nil refuses it. There are no terminals, and no environment is taken, as
+// in OpenSSH by default.
 func (s *session) request(request *ssh.Request) (run func() (exitCode uint32)) {
 	if s.used {
 		return nil

@@ -1,6 +1,7 @@
-// Package standin builds what stands in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host Compute Network
-// API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file
-// says what it simulates and what it does not. What runs on them is shown on a stand-in and not proven.
+// Package standin builds what stands in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host
+// Compute Network API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the
+// programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file says what
+// it simulates and what it does not. What runs on them is shown on a stand-in and not proven.
 package standin
 
 import (
@@ -34,8 +35,8 @@ const System32 = `C:\windows\system32`
 //go:embed c
 var sources embed.FS
 
-// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features and the firewall's
-// rules of a fresh Windows Server.
+// Registry is a registry file to import into the prefix with regedit /S: the COM classes, the optional features and the
+// firewall's rules of a fresh Windows Server.
 //
 //go:embed standin.reg
 var Registry []byte
@@ -45,7 +46,8 @@ type library struct {
 	name    string
 	sources []string
 	imports []string
-	// bare is a library without the C runtime, which takes from Windows what kernelbase.def names and the C functions of ntdll.dll.
+	// bare is a library without the C runtime, which takes from Windows what kernelbase.def names and the C functions of
+	// ntdll.dll.
 	bare bool
 }
 
@@ -72,8 +74,8 @@ func Libraries() []string {
 	return names
 }
 
-// Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same bytes. It fails with
-// ErrNoCompiler where there is none.
+// Build compiles the libraries and the launcher into a folder, which must exist. The same compiler gives the same
+// bytes. It fails with ErrNoCompiler where there is none.
 func Build(ctx context.Context, directory string) error {
 	return build(ctx, directory, append(slices.Clone(libraries), launcher))
 }

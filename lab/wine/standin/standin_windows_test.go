@@ -128,7 +128,8 @@ func TestFeatures(t *testing.T) {
 	})
 }
 
-// TestBeforeReboot and TestAfterReboot run in this order with a reboot between; the other tests need what the first leaves.
+// TestBeforeReboot and TestAfterReboot run in this order with a reboot between; the other tests need what the first
+// leaves.
 func TestBeforeReboot(t *testing.T) {
 	session := openDISM(t)
 	if state, _ := featureState(t, session, "Containers"); state != 2 {

@@ -62,8 +62,8 @@ func (a Adoption) MachineNode(ctx context.Context, s *scope.Scope) *obstacle.Obs
 	return a.adopt(ctx, s, node, nodename.OlderProof{Machine: proof})
 }
 
-// Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything on the host is
-// changed: from then on it counts as a node in service, which is drained first and waits for its turn.
+// Node binds the Node of an operator before version 12 whose name the instance has just been granted, before anything
+// on the host is changed: from then on it counts as a node in service, which is drained first and waits for its turn.
 func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	node, err := a.Nodes.Of(ctx, s.Instance)
 	if err != nil {

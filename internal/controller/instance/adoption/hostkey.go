@@ -25,7 +25,8 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=configmaps,resourceNames=windows-ssh-host-keys,verbs=get
 
-// hostKeysConfigMap is where operators before version 12 have noted the host keys of hosts that are no nodes yet: address and key in base64.
+// hostKeysConfigMap is where operators before version 12 have noted the host keys of hosts that are no nodes yet:
+// address and key in base64.
 const hostKeysConfigMap = "windows-ssh-host-keys"
 
 // resolveLimit is how long a TCP connection may take that only tells which address a name has.

@@ -41,8 +41,9 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 	return proof, err
 }
 
-// olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by what the Machine says,
-// or, as long as it says nothing, by its address. There is none for the Machines of most clusters, which then costs no request.
+// olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by
+// what the Machine says, or, as long as it says nothing, by its address. There is none for the Machines of most
+// clusters, which then costs no request.
 func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node, *nodename.MachineProof, error) {
 	var all corev1.NodeList
 	if err := a.Client.List(ctx, &all); err != nil {
@@ -77,8 +78,9 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 	return node, proof, err
 }
 
-// olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A kubelet may write on its own
-// Node what it likes, and take off it whose it is: with the address of another host it must not hold that up.
+// olderNodes are those Nodes that an operator before version 12 has configured and that no other instance has. A
+// kubelet may write on its own Node what it likes, and take off it whose it is: with the address of another host it
+// must not hold that up.
 func (a Adoption) olderNodes(ctx context.Context, s *scope.Scope, all []corev1.Node) ([]corev1.Node, error) {
 	older := slices.DeleteFunc(slices.Clone(all), func(node corev1.Node) bool { return !ownership.OlderNode(&node) })
 	if len(older) == 0 {

@@ -56,7 +56,8 @@ func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts 
 	}
 }
 
-// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90 percent.
+// renewalPart is the part of its life after which a certificate is renewed. The kubelet renews its own at 70 to 90
+// percent.
 const renewalPart = 0.75
 
 // certificateStatus says when a certificate is renewed.

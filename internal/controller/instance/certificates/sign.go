@@ -72,7 +72,8 @@ func signerOf(identity nodespec.Identity) string {
 	return certificatesv1.KubeAPIServerClientSignerName
 }
 
-// sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the first one's answer.
+// sign has the cluster's signer sign the request. Its name follows from the request, so a second attempt finds the
+// first one's answer.
 func (c Signer) sign(ctx context.Context, s *scope.Scope, request []byte, identity nodespec.Identity) ([]byte, error) {
 	sum := sha256.Sum256(request)
 	name := "wmco-" + s.NodeName() + "-" + hex.EncodeToString(sum[:6])
@@ -124,8 +125,8 @@ func (c Signer) sign(ctx context.Context, s *scope.Scope, request []byte, identi
 	return certificate, nil
 }
 
-// await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The limit is for the API server,
-// whose time is the real one.
+// await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The
+// limit is for the API server, whose time is the real one.
 func (c Signer) await(ctx context.Context, interval, limit time.Duration, ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -152,14 +153,15 @@ func labelOf(instance string) string {
 	return instance[:40] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// madeByOperator reports whether a request was made by a ServiceAccount of the operator's namespace, which is this operator or the one before
-// it. A host knows the request too, and with it the name; it would be approved for as long as the host wants, or whoever the host is.
+// madeByOperator reports whether a request was made by a ServiceAccount of the operator's namespace, which is this
+// operator or the one before it. A host knows the request too, and with it the name; it would be approved for as long
+// as the host wants, or whoever the host is.
 func (c Signer) madeByOperator(request *certificatesv1.CertificateSigningRequest) bool {
 	return strings.HasPrefix(request.Spec.Username, "system:serviceaccount:"+c.Namespace+":")
 }
 
-// ours reports whether a request is the one that the operator made: its name can be foreseen, and nothing that another made is approved
-// under it.
+// ours reports whether a request is the one that the operator made: its name can be foreseen, and nothing that another
+// made is approved under it.
 func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 	return bytes.Equal(present.Spec.Request, made.Spec.Request) && present.Spec.SignerName == made.Spec.SignerName &&
 		slices.Equal(present.Spec.Usages, made.Spec.Usages) && present.Spec.ExpirationSeconds == nil &&

@@ -28,8 +28,8 @@ type Delivery struct {
 	Packer  *payload.Packer
 }
 
-// Apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the agent left steps
-// undone.
+// Apply has the agent bring the host to the spec. The same spec is not applied twice over one connection, unless the
+// agent left steps undone.
 func (d Delivery) Apply(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec) *obstacle.Obstacle {
 	digest := spec.Digest()
 	if s.Session.Applied == digest && len(s.Session.Left.Steps) == 0 && !spec.HasCertificate() {

@@ -9,8 +9,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// What a host tells of itself goes into the status. A line of its answer may have megabytes, and who controls the host writes what they like:
-// these bounds, in bytes, are far beyond what Windows has, and keep the object within what the API server takes.
+// What a host tells of itself goes into the status. A line of its answer may have megabytes, and who controls the host
+// writes what they like: these bounds, in bytes, are far beyond what Windows has, and keep the object within what the
+// API server takes.
 const (
 	longestFact   = 256
 	longestDetail = 1024
@@ -29,7 +30,8 @@ func boundedStep(step verb.Step) verb.Step {
 // mostSteps is far beyond what a plan has.
 const mostSteps = 1_000_000
 
-// boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut alike.
+// boundFacts cuts those facts that the operator keeps. They are cut where they come in: what is compared later is cut
+// alike.
 func boundFacts(facts *plan.Facts) {
 	if facts == nil {
 		return

@@ -91,8 +91,8 @@ func (l Link) BringAgent(ctx context.Context, s *scope.Scope, agent payload.File
 	return path, err
 }
 
-// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's name, where that is
-// the node's.
+// factsArguments have the agent try the way to the API server, where it is known, and ask the cloud for the machine's
+// name, where that is the node's.
 func (l Link) factsArguments(s *scope.Scope) []string {
 	var arguments []string
 	if nodename.GivenByCloud(s.Cluster.Platform) && s.KeptNodeName() == "" {

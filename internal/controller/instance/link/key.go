@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host that refuses the
-// present key is opened with the one that it replaced, where there is one, and given the present one.
+// connect brings a connection to the target. A changed host key that an administrator has accepted is taken. A host
+// that refuses the present key is opened with the one that it replaced, where there is one, and given the present one.
 func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target) (*remote.Connection, error) {
 	connection, err := l.Hosts.Get(ctx, target)
 	var changed *remote.HostKeyChangedError
@@ -30,8 +30,8 @@ func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target)
 	return l.openWithPrevious(ctx, s, target, err)
 }
 
-// openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a previous key, or if
-// the host refuses it too, the refusal of the present one stands.
+// openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a
+// previous key, or if the host refuses it too, the refusal of the present one stands.
 func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target, refused error) (*remote.Connection, error) {
 	previous, found, err := keys.Previous(ctx, l.Client, l.Namespace)
 	if err != nil {

@@ -72,7 +72,8 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	return nil
 }
 
-// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found last.
+// announceContact says what is waited for while nothing is known of the host. Later on the status has what was found
+// last.
 func (l Link) announceContact(ctx context.Context, s *scope.Scope) error {
 	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
 		return nil

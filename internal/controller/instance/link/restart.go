@@ -18,7 +18,8 @@ import (
 const (
 	// rebootLimit is how long a host may take to come back before it counts as unreachable.
 	rebootLimit = 15 * time.Minute
-	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between them.
+	// firstRebootPoll and lastRebootPoll are the times between two looks at a host that restarts: the wait doubles between
+	// them.
 	firstRebootPoll = 500 * time.Millisecond
 	lastRebootPoll  = 2 * time.Second
 )
@@ -43,7 +44,8 @@ func (l Link) AnswersWhileRestarting(s *scope.Scope, o *obstacle.Obstacle) *obst
 	return restarting
 }
 
-// restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is asked again.
+// restartLimit is how long a host may keep its boot id after it said that it restarts. Then it has not: the agent is
+// asked again.
 const restartLimit = 2 * time.Minute
 
 // AwaitRestart waits while a host that should restart still answers from before the restart: a request at that time

@@ -85,7 +85,8 @@ func (l Link) pinHostKey(s *scope.Scope, key remote.HostKey, first bool) {
 		return
 	}
 	s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: key.Type, Key: encoded, Fingerprint: key.Fingerprint()}
-	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be ours.
+	// What was learnt of the host behind another key does not count for this one, and what lies there is not known to be
+	// ours.
 	s.Instance.Status.Host, s.Session.Spec = nil, ""
 	if first || before != nil {
 		l.Events.Emit(event.HostKeyPinned(s.Instance, first))

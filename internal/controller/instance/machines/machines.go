@@ -19,7 +19,8 @@ import (
 // Machines reads Machines from the API server, not from a cache.
 type Machines struct{ Live client.Reader }
 
-// Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same name.
+// Of reads the instance's Machine; nil when it has none or its Machine is gone, even if another Machine has the same
+// name.
 func (m Machines) Of(ctx context.Context, instance *v1alpha1.WindowsInstance) (*machinev1beta1.Machine, error) {
 	reference := instance.Spec.Source.Machine
 	if reference == nil {

@@ -77,8 +77,8 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 }
 
-// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under another name the host would
-// be a second node, and nobody would drain and delete the first.
+// refuseRename stops at a host that is a node and calls itself otherwise since. Its Node stays bound to it: under
+// another name the host would be a second node, and nobody would drain and delete the first.
 func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *obstacle.Obstacle {
 	ref := s.Instance.Status.NodeRef
 	if ref == nil || !ref.Confirmed {

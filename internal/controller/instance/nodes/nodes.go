@@ -21,7 +21,8 @@ import (
 // Nodes reads Nodes from the API server, and writes them.
 type Nodes struct {
 	Client client.Client
-	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host is left alone.
+	// Live reads the API server and not the cache: what the operator has just written to a Node decides whether its host
+	// is left alone.
 	Live      client.Reader
 	Machines  machines.Machines
 	Events    event.Recorder

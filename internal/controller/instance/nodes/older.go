@@ -10,7 +10,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// IsOlder reports whether a Node was taken over from an operator before version 12, and its host was not brought up to date since.
+// IsOlder reports whether a Node was taken over from an operator before version 12, and its host was not brought up to
+// date since.
 func IsOlder(node *corev1.Node) bool {
 	_, ok := node.Annotations[v1alpha1.AnnotationTakenOverFrom]
 	return ok
@@ -33,8 +34,9 @@ func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance
 	return nil
 }
 
-// dropOlderMarks takes from a Node that was brought up to date what an operator before version 12 had for itself: the version that its agent
-// was to apply, the user name of the host, and its lock. An operator that was stopped while it had the lock has left the Node unschedulable.
+// dropOlderMarks takes from a Node that was brought up to date what an operator before version 12 had for itself: the
+// version that its agent was to apply, the user name of the host, and its lock. An operator that was stopped while it
+// had the lock has left the Node unschedulable.
 func dropOlderMarks(node *corev1.Node) {
 	for _, name := range []string{v1alpha1.AnnotationDesiredVersion, v1alpha1.AnnotationUsername, v1alpha1.AnnotationTakenOverFrom} {
 		delete(node.Annotations, name)

@@ -39,7 +39,8 @@ func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 	return nil
 }
 
-// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change them.
+// kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change
+// them.
 var kubeletsLabels = []string{
 	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild, v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
 }
@@ -64,7 +65,8 @@ func keepLabels(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	}
 }
 
-// addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint; that of the Node stays.
+// addTaints puts the taints on the Node that its source wants there. Of one key and effect there is only one taint;
+// that of the Node stays.
 func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 	if metadata == nil {
 		return
@@ -133,7 +135,8 @@ func setAll(into *map[string]string, values map[string]string) {
 	}
 }
 
-// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else of it.
+// TakeIntoService makes the Node schedulable again if the operator had made it unschedulable, and changes nothing else
+// of it.
 func (n Nodes) TakeIntoService(ctx context.Context, instance *v1alpha1.WindowsInstance) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		node, err := n.Of(ctx, instance)

@@ -22,8 +22,8 @@ import (
 // them.
 const LongestMessage = 2048
 
-// Untouched begins the next action of a host that is refused before it is configured. The agent has its own folder in C:\k, and so closes C:\k
-// with its first look at the host.
+// Untouched begins the next action of a host that is refused before it is configured. The agent has its own folder in
+// C:\k, and so closes C:\k with its first look at the host.
 const Untouched = `The host is left as it is, but that only administrators can use C:\k until it is given back. `
 
 // HostRecheck is how often a refused host is asked again: it may have been changed.
@@ -43,7 +43,8 @@ type Obstacle struct {
 	Message string
 	Next    string
 	Outcome Outcome
-	// KeepsTurn is true when the instance keeps its turn at the gate: the obstacle belongs to the work on a node that has it, or passes by itself.
+	// KeepsTurn is true when the instance keeps its turn at the gate: the obstacle belongs to the work on a node that has
+	// it, or passes by itself.
 	KeepsTurn bool
 	// AtGate is true when the gate has refused: a change of the policy, or of what is being disturbed, may end that.
 	AtGate bool

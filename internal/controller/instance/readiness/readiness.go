@@ -1,4 +1,5 @@
-// Package readiness explains why a Node is not Ready, and how long the operator waits for that. It reads nothing itself.
+// Package readiness explains why a Node is not Ready, and how long the operator waits for that. It reads nothing
+// itself.
 package readiness
 
 import (
@@ -14,15 +15,15 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a restarted kubelet
-// mends itself, and so does most of what the agent repairs.
+// notReadyGrace is how long a node may be NotReady before the operator looks at its host: a reboot by hand or a
+// restarted kubelet mends itself, and so does most of what the agent repairs.
 const notReadyGrace = 2 * time.Minute
 
 const (
 	// readyLimit is how long a node that passed all checks may take to report Ready before it counts as a failure.
 	readyLimit = 2 * time.Minute
-	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do not tell of a
-	// report that says the same as the one before.
+	// readyPoll is how soon a Node is looked at again whose kubelet has not reported since it began: the Node's events do
+	// not tell of a report that says the same as the one before.
 	readyPoll = 2 * time.Second
 )
 
@@ -40,7 +41,8 @@ func Grace(node *corev1.Node, now time.Time) *obstacle.Obstacle {
 	}
 }
 
-// NotReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was started does not count.
+// NotReady explains why the Node is not known to be Ready, or returns "". A report from before the running kubelet was
+// started does not count.
 func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) string {
 	message := "The kubelet of Node " + s.NodeName() + " does not report Ready yet."
 	switch {

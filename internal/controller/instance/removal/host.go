@@ -46,8 +46,8 @@ type Removal struct {
 // NeedsHost reports whether the host must be reached to give it back.
 func NeedsHost(s *scope.Scope) bool { return !untouched(s) && !forgotten(s) }
 
-// untouched reports whether there is nothing to give back: the host was never changed, which it is from the moment its host key is pinned,
-// or it is another instance's now.
+// untouched reports whether there is nothing to give back: the host was never changed, which it is from the moment its
+// host key is pinned, or it is another instance's now.
 func untouched(s *scope.Scope) bool { return s.HandedOver || s.Instance.Status.HostKey == nil }
 
 // forgotten reports whether an administrator has said that the host is gone for good.
@@ -107,7 +107,8 @@ func (r Removal) GiveBack(ctx context.Context, s *scope.Scope) *obstacle.Obstacl
 	if err := s.Connection.Remove(ctx, nodespec.AgentRoot, nodespec.LandingRoot); err != nil {
 		return r.Link.Failed(s, v1alpha1.ConditionReady, err)
 	}
-	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is gone.
+	// The agent has left in it what was there before and nothing else. What that was, nobody can say once the ledger is
+	// gone.
 	if err := s.Connection.RemoveEmpty(ctx, nodespec.Root); err != nil {
 		return r.Link.Failed(s, v1alpha1.ConditionReady, err)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// lateNodeLimit is how long after the end of its Machine a kubelet's last request, to register its Node, may still arrive.
+// lateNodeLimit is how long after the end of its Machine a kubelet's last request, to register its Node, may still
+// arrive.
 const lateNodeLimit = 10 * time.Second
 
 // Disconnect ends all work on a host that is gone with its Machine. The Machine API has drained the node; nothing has

@@ -17,7 +17,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/sshkey"
 )
 
-// Conditions are the condition types of an instance, in the order in which they become true. Ready and UpToDate come last.
+// Conditions are the condition types of an instance, in the order in which they become true. Ready and UpToDate come
+// last.
 var Conditions = [...]string{
 	v1alpha1.ConditionReachable,
 	v1alpha1.ConditionSupported,
@@ -52,8 +53,8 @@ type Scope struct {
 	RetryAt time.Time
 	// Works is true when the Node was seen to be Ready and in service before anything was done.
 	Works bool
-	// KeyDiffers is true when the host was configured with another key than the present one, and its node works. OnlyKeyDiffers is true
-	// when nothing else of it is to be changed.
+	// KeyDiffers is true when the host was configured with another key than the present one, and its node works.
+	// OnlyKeyDiffers is true when nothing else of it is to be changed.
 	KeyDiffers, OnlyKeyDiffers bool
 	// HandedOver is true when another instance has the same host, which therefore stays as it is.
 	HandedOver bool

@@ -16,21 +16,22 @@ type Session struct {
 	Connection *remote.Connection
 	// Agent is the path of the agent on the host; empty when it was not looked for on the present connection.
 	Agent string
-	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A transfer that
-	// was cut goes on with the same archive.
+	// Whole is true after an apply that failed: what the host lacks is then sent whole, in case a patch did not fit. A
+	// transfer that was cut goes on with the same archive.
 	Whole bool
 	// Facts are the last that the host told.
 	Facts *plan.Facts
-	// Applied is the digest (and certificate serial) of the spec that the last apply was given, and Left the steps that it could not do yet.
+	// Applied is the digest (and certificate serial) of the spec that the last apply was given, and Left the steps that it
+	// could not do yet.
 	Applied string
 	Left    plan.Plan
-	// Turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or RebootTurn; empty when it is
-	// not known.
+	// Turn is the digest of the spec for whose sake the node must be disturbed and whose turn has not come, or RebootTurn;
+	// empty when it is not known.
 	Turn string
 	// Unanswered is true while the host did not answer when it was asked last.
 	Unanswered bool
-	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures of a change of a
-	// node in service.
+	// Fallback is the digest of what the host can be brought back to, as it told last; ChangeFailures counts the failures
+	// of a change of a node in service.
 	Fallback       string
 	ChangeFailures int
 	// Checked is true when verify passed since the last change.
@@ -47,8 +48,8 @@ type Session struct {
 	Waiting string
 	Since   time.Time
 	Spec    string
-	// Drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart from the other waits,
-	// which go on while a node is drained.
+	// Drains is when the drain began of a node that the API server does not say it of; zero when none has. It is apart
+	// from the other waits, which go on while a node is drained.
 	Drains time.Time
 	// RestartLooks counts the looks at a host that restarts.
 	RestartLooks int

@@ -12,8 +12,9 @@ import (
 	"github.com/windows-machine-config/wmco/internal/text"
 )
 
-// summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not known because of
-// it. A condition that was true and was not looked at stays true; one that was false is not known any more.
+// summarize sets every condition on every pass: what this pass found true, what stands in the way, and what is not
+// known because of it. A condition that was true and was not looked at stays true; one that was false is not known any
+// more.
 func summarize(status *v1alpha1.WindowsInstanceStatus, passed map[string]metav1.Condition, o *obstacle.Obstacle, generation int64, now time.Time) {
 	blocked := ""
 	for _, conditionType := range scope.Conditions {

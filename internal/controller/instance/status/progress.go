@@ -12,7 +12,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/controller/instance/scope"
 )
 
-// progressInterval is the least time between two writes of progress to the API, so that fifty hosts at work do not load it.
+// progressInterval is the least time between two writes of progress to the API, so that fifty hosts at work do not load
+// it.
 const progressInterval = time.Second
 
 // Progress shows the present step.

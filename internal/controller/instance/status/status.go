@@ -75,7 +75,8 @@ func (w Writer) summarize(ctx context.Context, s *scope.Scope, o *obstacle.Obsta
 	}
 }
 
-// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions or their words.
+// remember keeps what the next reconcile and other controllers decide by. They read these fields, and never conditions
+// or their words.
 func (w Writer) remember(s *scope.Scope, o *obstacle.Obstacle) {
 	status := &s.Instance.Status
 	if o == nil {

@@ -41,7 +41,8 @@ func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node, caus
 	return t.drainTimedOut(ctx, s, node, cause, o)
 }
 
-// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in spite of that.
+// changeBegun reports whether the node was drained before its host began to change: what has come to it since came in
+// spite of that.
 func (t Turn) changeBegun(s *scope.Scope, node *corev1.Node) bool {
 	_, ours := node.Annotations[v1alpha1.AnnotationCordoned]
 	return ours && node.Spec.Unschedulable && s.Instance.Status.SpecDigest == "" &&
@@ -58,7 +59,8 @@ func (t Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 	return without, nil
 }
 
-// drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's turn comes.
+// drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's
+// turn comes.
 func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause, blocked *obstacle.Obstacle) *obstacle.Obstacle {
 	after := "The operator tries again later. "
 	if cause != v1alpha1.CauseRemoval {

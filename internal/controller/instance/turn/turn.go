@@ -29,8 +29,8 @@ import (
 	"github.com/windows-machine-config/wmco/internal/verb"
 )
 
-// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when something is seen to
-// change.
+// gatePoll is how often an instance that waits for a place asks again, and gateRest for anything else, besides when
+// something is seen to change.
 const (
 	gatePoll = time.Minute
 	gateRest = 10 * time.Minute
@@ -118,8 +118,8 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, ca
 	}
 }
 
-// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed. It is worked on all the
-// same, but not in another's place.
+// countsNoMore reports whether a node has not worked for so long that the change which it had its turn for has failed.
+// It is worked on all the same, but not in another's place.
 func (t Turn) countsNoMore(s *scope.Scope, node *corev1.Node) bool {
 	since, _ := nodes.NotReadySince(node)
 	return !nodes.IsReady(node) && t.Clock.Since(since) >= s.Settings.FailureDeadline

@@ -1,4 +1,5 @@
-// Package byoh turns the entries of the ConfigMap windows-instances into WindowsInstances: bring-your-own-host instances.
+// Package byoh turns the entries of the ConfigMap windows-instances into WindowsInstances: bring-your-own-host
+// instances.
 package byoh
 
 import (

@@ -35,7 +35,8 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval", message}
 }
 
-// entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise taken for one.
+// entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise
+// taken for one.
 func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
 	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: hostlist.InstanceName(fault.key)}}
 	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",

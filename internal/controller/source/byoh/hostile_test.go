@@ -19,7 +19,8 @@ import (
 // longestNote is what the API server takes in an event's note, in bytes.
 const longestNote = 1024
 
-// R-058, R-062: whoever writes the list, each entry is a host or a fault that is reported, and no other entry is delayed.
+// R-058, R-062: whoever writes the list, each entry is a host or a fault that is reported, and no other entry is
+// delayed.
 func TestWhateverIsInTheListHoldsUpNobody(t *testing.T) {
 	// What the API server takes as a key of a ConfigMap.
 	key := rapid.StringMatching(`[-._a-zA-Z0-9]{1,253}`)

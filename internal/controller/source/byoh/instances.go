@@ -48,8 +48,8 @@ func desiredInstances(namespace string, entries map[string]string) ([]v1alpha1.W
 	return instances, faults
 }
 
-// changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but marked for
-// removal: the instance controller gives the host back and then deletes the object.
+// changes are what makes the present instances equal to the desired ones. What is no longer desired is not deleted but
+// marked for removal: the instance controller gives the host back and then deletes the object.
 func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
@@ -87,8 +87,8 @@ func changes(present, desired []v1alpha1.WindowsInstance) []source.Change {
 // list must not fill the API server by it.
 const mostHosts = 2000
 
-// limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are changed and given back
-// as ever.
+// limited leaves out new instances beyond those that are taken, and says so. Hosts that have an instance already are
+// changed and given back as ever.
 func limited(changes []source.Change, present int) (taken []source.Change, faults []fault) {
 	for _, change := range changes {
 		if !change.Creates() {

@@ -41,8 +41,8 @@ var lab = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Audit: tru
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m)) }
 
-// stage is a real API server on which the controller runs with the operator's rights, alone: the test plays the Machine API and the
-// instance controller.
+// stage is a real API server on which the controller runs with the operator's rights, alone: the test plays the Machine
+// API and the instance controller.
 type stage struct {
 	t       *testing.T
 	admin   client.Client
@@ -413,7 +413,8 @@ func TestMachines(t *testing.T) {
 	})
 }
 
-// writesOfTheOperator are how many requests of the operator were to change something, by resource, as the audit log has them.
+// writesOfTheOperator are how many requests of the operator were to change something, by resource, as the audit log has
+// them.
 func writesOfTheOperator(t *testing.T) map[string]int {
 	t.Helper()
 	file, err := os.Open(lab.Cluster(t).AuditLog)

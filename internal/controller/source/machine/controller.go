@@ -29,16 +29,16 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events about a Machine are in
-// the namespace of the Machine.
+// Machines are in another namespace than the operator, where it can be given a right by a ClusterRole only. Events
+// about a Machine are in the namespace of the Machine.
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machines,verbs=get;list;watch
 // +kubebuilder:rbac:groups=machine.openshift.io,resources=machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsinstances,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=windowsmachineconfig.openshift.io,namespace=system,resources=windowsdisruptionpolicies,verbs=get;list;watch
 
-// lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not watched, but has an
-// instance still.
+// lookAgain is how long the deletion of a Machine may be missed that is no Windows Machine any more, so that it is not
+// watched, but has an instance still.
 const lookAgain = time.Minute
 
 // windowsMachines selects the Machines of Windows.
@@ -62,7 +62,8 @@ type Reconciler struct {
 	Client client.Client
 	// Machines reads Machines and MachineSets as NewCache keeps them.
 	Machines client.Reader
-	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labeled; whether a MachineSet is gone.
+	// Live reads the API server: whether a Machine that is not in memory is gone, or only no longer labeled; whether a
+	// MachineSet is gone.
 	Live      client.Reader
 	Namespace string
 	Events    events.EventRecorder
@@ -90,7 +91,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache, cl
 		Complete(r)
 }
 
-// matters lets through the changes of a Machine that this package looks at. The Machine API writes to its status for other reasons too.
+// matters lets through the changes of a Machine that this package looks at. The Machine API writes to its status for
+// other reasons too.
 func matters() predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

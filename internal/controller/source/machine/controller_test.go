@@ -25,7 +25,8 @@ func updateEvent(before, after *machinev1beta1.Machine) event.UpdateEvent {
 	return event.UpdateEvent{ObjectOld: before, ObjectNew: after}
 }
 
-// bench is a reconciler on an API server in memory. Its cache is what the API server has, but for Machines without the label.
+// bench is a reconciler on an API server in memory. Its cache is what the API server has, but for Machines without the
+// label.
 type bench struct {
 	t          *testing.T
 	reconciler *Reconciler
@@ -235,7 +236,8 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// An instance that is made when its host is a node already, or whose host gets another address, must not get one of the pod network.
+// An instance that is made when its host is a node already, or whose host gets another address, must not get one of the
+// pod network.
 func TestAnAddressInThePodNetworkIsNotTheHosts(t *testing.T) {
 	b := newBench(t, windows("win", addresses(internalIP("10.132.4.2"), internalIP("10.0.0.7"))))
 	b.podNetworks = []string{"10.132.0.0/14"}

@@ -19,8 +19,9 @@ type settings struct {
 	strategies          strategies
 }
 
-// changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot be made because
-// their name is taken. machines are all that may have an instance or have one; present are the WindowsInstances of every source.
+// changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot
+// be made because their name is taken. machines are all that may have an instance or have one; present are the
+// WindowsInstances of every source.
 func changes(c settings, machines []*machinev1beta1.Machine, present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {

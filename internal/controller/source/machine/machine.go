@@ -52,13 +52,14 @@ func look(machine *machinev1beta1.Machine) view {
 	return v
 }
 
-// isWindows reports whether a Machine is the operator's at all. One of the control plane never is, whatever else it is labeled.
+// isWindows reports whether a Machine is the operator's at all. One of the control plane never is, whatever else it is
+// labeled.
 func isWindows(machine *machinev1beta1.Machine) bool {
 	return machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[labelRole] != roleControlPlane
 }
 
-// desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine API is still
-// at work on the machine: that is waited for.
+// desiredState is what the host of the Machine should be, and why when that is Unmanaged. It is empty while the Machine
+// API is still at work on the machine: that is waited for.
 func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	switch {
 	case v.deleting, v.phase == machinev1beta1.PhaseDeleting:
@@ -73,12 +74,13 @@ func (v view) desiredState() (v1alpha1.DesiredState, string) {
 	return "", ""
 }
 
-// address is where the host is reached, and empty when the Machine has no usable address. An internal IPv4 address is best. An internal DNS
-// name is next, if it has a domain: one without is the machine's own name, which vSphere tells before the machine has an address, and which
-// nothing resolves. An external address is never taken: hosts are reached inside the cluster's network, and so are nodes.
+// address is where the host is reached, and empty when the Machine has no usable address. An internal IPv4 address is
+// best. An internal DNS name is next, if it has a domain: one without is the machine's own name, which vSphere tells
+// before the machine has an address, and which nothing resolves. An external address is never taken: hosts are reached
+// inside the cluster's network, and so are nodes.
 //
-// The present address stays for as long as the Machine has it. vSphere tells the addresses of all adapters, also of those that
-// the pod network makes on the host, and in any order.
+// The present address stays for as long as the Machine has it. vSphere tells the addresses of all adapters, also of
+// those that the pod network makes on the host, and in any order.
 func (v view) address(present string) string {
 	for _, usable := range []func(corev1.NodeAddress) bool{isInternalIPv4, isInternalName} {
 		var found []string

@@ -15,8 +15,8 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet. One that is not
-// there would not make its Machines again.
+// strategies are how the Machines of MachineSets come to another version of the operator, by the UID of the MachineSet.
+// One that is not there would not make its Machines again.
 type strategies map[types.UID]v1alpha1.UpgradeStrategy
 
 // of returns the strategy of the Machines that a MachineSet controls. A Machine that none controls cannot be replaced.
@@ -100,8 +100,8 @@ func (r *Reconciler) defaultStrategy(ctx context.Context) (v1alpha1.UpgradeStrat
 	return v1alpha1.UpgradeReplace, nil
 }
 
-// liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its Machines would be changed in
-// place. It returns nil when it is gone.
+// liveSet reads from the API server a MachineSet that is not in memory: it may be newer than that, and else its
+// Machines would be changed in place. It returns nil when it is gone.
 func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) (*machinev1beta1.MachineSet, error) {
 	set := &machinev1beta1.MachineSet{}
 	name := types.NamespacedName{Namespace: v1alpha1.MachineNamespace, Name: owner.Name}
@@ -116,7 +116,8 @@ func (r *Reconciler) liveSet(ctx context.Context, owner *metav1.OwnerReference) 
 	return set, nil
 }
 
-// choosesOtherwise lets through the changes of a MachineSet's annotation. The Machine API writes to its status all the time.
+// choosesOtherwise lets through the changes of a MachineSet's annotation. The Machine API writes to its status all the
+// time.
 func choosesOtherwise() predicate.Funcs {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

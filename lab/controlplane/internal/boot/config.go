@@ -36,7 +36,8 @@ type Config struct {
 	AutoApproveRenewals bool
 	// ExternalSigner leaves the CSRs that were approved to somebody else to sign.
 	ExternalSigner bool
-	// NodeGracePeriod is how long a node may be silent until the controller manager takes it for unreachable; its default when 0.
+	// NodeGracePeriod is how long a node may be silent until the controller manager takes it for unreachable; its default
+	// when 0.
 	NodeGracePeriod time.Duration
 	// ExternalCloudProvider is set where an external cloud controller manager would run.
 	ExternalCloudProvider bool

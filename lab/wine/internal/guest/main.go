@@ -55,7 +55,8 @@ func exit(args []string) error {
 	return nil
 }
 
-// count prints a line, and another when it reads one, until it reads no more: a conversation proves that output is not held back.
+// count prints a line, and another when it reads one, until it reads no more: a conversation proves that output is not
+// held back.
 func count([]string) error {
 	var word string
 	for n := 1; ; n++ {
@@ -81,7 +82,8 @@ func spawn(args []string) error { return exec.Command(os.Args[0], "sleep", args[
 
 var exitWindowsEx = windows.NewLazySystemDLL("user32.dll").NewProc("ExitWindowsEx")
 
-// restart restarts Windows. Without EWX_FORCE Wine asks only programs that have windows to end, of which there are none.
+// restart restarts Windows. Without EWX_FORCE Wine asks only programs that have windows to end, of which there are
+// none.
 func restart([]string) error {
 	if ok, _, err := exitWindowsEx.Call(windows.EWX_REBOOT|windows.EWX_FORCE, 0); ok == 0 {
 		return fmt.Errorf("ExitWindowsEx: %w", err)
