@@ -61,7 +61,8 @@ func TestTheManifestShowsTheDefaultsOfTheCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown, err := nodespec.ParseLogSettings(values["SERVICES_LOG_FILE_SIZE"], values["SERVICES_LOG_FILE_AGE"], values["SERVICES_LOG_FLUSH_INTERVAL"])
+		shown, err := nodespec.ParseLogSettings(values["SERVICES_LOG_FILE_SIZE"], values["SERVICES_LOG_FILE_AGE"],
+			values["SERVICES_LOG_FLUSH_INTERVAL"])
 		if err != nil || shown != defaults {
 			t.Errorf("the manifest has %+v, the code %+v: %v", shown, defaults, err)
 		}

@@ -150,13 +150,16 @@ func TestTheOperatorsRightsAreSmall(t *testing.T) {
 			if slices.Contains([]string{"escalate", "impersonate"}, r.verb) || r.verb == "bind" && len(r.names) == 0 {
 				t.Errorf("%s", r)
 			}
-			for _, way := range []string{"pods", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy", "serviceaccounts/token"} {
-				if r.resource == way && !slices.Contains([]string{"get", "list", "watch"}, r.verb) || r.resource == way && strings.Contains(way, "/") {
+			for _, way := range []string{"pods", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers",
+				"nodes/proxy", "serviceaccounts/token"} {
+				if r.resource == way && !slices.Contains([]string{"get", "list", "watch"}, r.verb) || r.resource == way &&
+					strings.Contains(way, "/") {
 					t.Errorf("%s lets the operator become any pod", r)
 				}
 			}
 			for _, role := range []string{"clusterroles", "roles", "clusterrolebindings", "rolebindings"} {
-				if r.resource == role+".rbac.authorization.k8s.io" && slices.Contains([]string{"update", "patch"}, r.verb) && len(r.names) == 0 {
+				if r.resource == role+".rbac.authorization.k8s.io" && slices.Contains([]string{"update", "patch"}, r.verb) &&
+					len(r.names) == 0 {
 					t.Errorf("%s is of any name", r)
 				}
 			}

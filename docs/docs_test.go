@@ -113,7 +113,8 @@ func TestConditionsAndReasonsAreDocumented(t *testing.T) {
 }
 
 func TestReasonsAreConstants(t *testing.T) {
-	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go", "internal/policy/*/*.go"} {
+	for _, pattern := range []string{"internal/controller/instance/*.go", "internal/controller/instance/*/*.go",
+		"internal/policy/*/*.go"} {
 		for _, file := range parse(t, pattern) {
 			ast.Inspect(file, func(node ast.Node) bool {
 				literal, ok := node.(*ast.CompositeLit)
@@ -129,7 +130,8 @@ func TestReasonsAreConstants(t *testing.T) {
 						continue
 					}
 					if text, ok := field.Value.(*ast.BasicLit); ok {
-						t.Errorf("package %s has the reason %s as a text: make it a constant, so that docs/conditions.md must explain it", file.Name.Name, text.Value)
+						t.Errorf("package %s has the reason %s as a text: make it a constant, so that docs/conditions.md must explain it",
+							file.Name.Name, text.Value)
 					}
 				}
 				return true
@@ -187,7 +189,8 @@ func TestEveryFieldOfTheDisruptionPolicyIsDocumented(t *testing.T) {
 			t.Errorf("docs/upgrades.md has a row for %s, which the policy does not have", name)
 		}
 	}
-	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline, "drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
+	for name, want := range map[string]time.Duration{"failureDeadline": disruptionpolicy.DefaultFailureDeadline,
+		"drainTimeout": disruptionpolicy.DefaultDrainTimeout} {
 		if text := fmt.Sprintf("| %dm |", want/time.Minute); !strings.Contains(rows[name], text) {
 			t.Errorf("docs/upgrades.md must say that the default of %s is %q: %s", name, text, rows[name])
 		}
@@ -231,4 +234,5 @@ func evaluate(t *testing.T, value ast.Expr) time.Duration {
 	return 0
 }
 
-var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}
+var units = map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second,
+	"Minute": time.Minute, "Hour": time.Hour}

@@ -79,7 +79,8 @@ func TestExamplesThatAGuideNamesAreThere(t *testing.T) {
 	}
 	listed := readText(t, "../examples/README.md")
 	for _, path := range all {
-		if base := filepath.Base(path); !named[base] && !strings.Contains(listed, base) && !strings.Contains(listed, "-"+strings.TrimSuffix(base[strings.LastIndex(base, "-")+1:], ".yaml")) {
+		if base := filepath.Base(path); !named[base] && !strings.Contains(listed, base) &&
+			!strings.Contains(listed, "-"+strings.TrimSuffix(base[strings.LastIndex(base, "-")+1:], ".yaml")) {
 			t.Errorf("no guide names examples/%s", base)
 		}
 	}

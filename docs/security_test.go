@@ -27,7 +27,8 @@ func testsIn(t *testing.T, path string) []string {
 	}
 	var names []string
 	for _, declaration := range file.Decls {
-		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil && regexp.MustCompile("^(Test|Fuzz)").MatchString(function.Name.Name) {
+		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil &&
+			regexp.MustCompile("^(Test|Fuzz)").MatchString(function.Name.Name) {
 			names = append(names, function.Name.Name)
 		}
 	}
@@ -38,7 +39,8 @@ func testsIn(t *testing.T, path string) []string {
 func shown(t *testing.T) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
-	for _, match := range regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(readText(t, securityGuide), -1) {
+	for _, match := range regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(readText(t,
+		securityGuide), -1) {
 		tests[match[2]] = append(tests[match[2]], match[1])
 	}
 	return tests

@@ -49,7 +49,8 @@ func read(t *testing.T, name string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	object := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict([]byte(strings.NewReplacer(placeholders...).Replace(string(data))), &object.Object); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(strings.NewReplacer(placeholders...).Replace(string(data))),
+		&object.Object); err != nil {
 		t.Fatal(err)
 	}
 	return object

@@ -18,7 +18,8 @@ import (
 func typed[T any](t *testing.T, name string) T {
 	t.Helper()
 	var object T
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(read(t, name).Object, &object, true); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(read(t, name).Object,
+		&object, true); err != nil {
 		t.Fatal(err)
 	}
 	return object

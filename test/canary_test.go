@@ -84,7 +84,8 @@ func TestNoSecretIsFoundWhereOthersMayRead(t *testing.T) {
 	gone(t, r, "instance-1")
 	t.Run("after a removal", look)
 	t.Run("and this would have been noticed", func(t *testing.T) {
-		if text := string(log.all()); !strings.Contains(text, "AuthenticationFailed") || !strings.Contains(text, `"level"=1`) {
+		if text := string(log.all()); !strings.Contains(text, "AuthenticationFailed") ||
+			!strings.Contains(text, `"level"=1`) {
 			t.Error("the log tells nothing")
 		}
 		for what, values := range kept {
@@ -157,7 +158,10 @@ func expectNoneOnHost(t *testing.T, kept canary.Secrets, h *rig.Host) {
 	t.Helper()
 	files := h.Machine().Snapshot().Files
 	for path, file := range files {
-		if file.Directory || file.LinkTarget != "" || strings.HasPrefix(path, pki) && private(path, func(p string) host.Access { return files[p].Access }) {
+		if file.Directory || file.LinkTarget != "" || strings.HasPrefix(path, pki) &&
+			private(path, func(p string) host.Access {
+				return files[p].Access
+			}) {
 			continue
 		}
 		content, err := h.Machine().Drive().ReadFile(path)

@@ -20,7 +20,8 @@ func TestTheDemoMakesItsHostsReadyAndLeavesNothing(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "operator.log")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "../build/lab", "demo", "--once", "--hosts", "2", "--limit", "3m", "--operator-log", log)
+	command := exec.CommandContext(ctx, "../build/lab", "demo", "--once", "--hosts", "2", "--limit", "3m",
+		"--operator-log", log)
 	command.Env = append(os.Environ(), "TMPDIR="+temp)
 	output, err := command.CombinedOutput()
 	if bytes.Contains(output, []byte(namespace.ErrUnavailable.Error())) && os.Getuid() != 0 {

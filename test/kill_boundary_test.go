@@ -26,7 +26,8 @@ var changing = map[string]bool{
 	"Services.Configure": true, "Services.Start": true, "Services.Stop": true, "Services.Delete": true,
 	"Features.Enable": true, "Features.Disable": true, "System.SetHostName": true, "Power.Reboot": true,
 	"Environment.Set": true, "Environment.Unset": true, "Firewall.SetRule": true, "Firewall.DeleteRule": true,
-	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true, "Processes.Kill": true,
+	"Networks.CreateEndpoint": true, "Networks.DeleteEndpoint": true, "Networks.DeleteNetwork": true,
+	"Processes.Kill": true,
 }
 
 var (
@@ -143,7 +144,8 @@ func (w *hostWatch) numberSpecs(text string) string {
 // apiBoundaries are after a request that changed something in the API; none for reads, events and mere progress.
 func apiBoundaries(request *http.Request, gate bool) []string {
 	kind := regexp.MustCompile(`/(windowsinstances|nodes|certificatesigningrequests)(/[^/]+)?(/[a-z]+)?$`).FindStringSubmatch(request.URL.Path)
-	if gate && request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path, "/"+v1alpha1.DisruptionPolicyName+"/status") {
+	if gate && request.Method == http.MethodPut && strings.HasSuffix(request.URL.Path,
+		"/"+v1alpha1.DisruptionPolicyName+"/status") {
 		return []string{"API: the gate's list"}
 	}
 	if request.Method == http.MethodGet || kind == nil {

@@ -44,7 +44,8 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	k.gate = true
 	first, next, bad := threeReleases(t)
 	r := installed(t, rig.Options{
-		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied), PayloadDir: first.PayloadDirectory, Version: first.Version,
+		Cluster: controlPlane, Hosts: rig.Hosts(1 + 8 + 2), Clock: fastClock(t, k.occupied),
+		PayloadDir: first.PayloadDirectory, Version: first.Version,
 	})
 	t.Cleanup(k.end)
 	d := &dayTwo{reaper: k, next: next, ended: map[string]string{}}
@@ -68,8 +69,12 @@ func TestAnOperatorKilledAtAnyStepOfAnUpgradeOrARestartIsReplacedWithoutHarm(t *
 	k.release = &next
 	upgrade := k.learn(func() { d.await(reference) })
 	// A certificate that is signed meanwhile is of no upgrade, and differs from time to time.
-	maps.DeleteFunc(upgrade, func(label string, _ bool) bool { return strings.Contains(label, "certificatesigningrequests") })
-	d.kills("upgrade", upgrade, 80, 0, func(names ...string) { d.pause(false, names...) }, d.names, d.spare[:1], d.spare[1:])
+	maps.DeleteFunc(upgrade, func(label string, _ bool) bool {
+		return strings.Contains(label, "certificatesigningrequests")
+	})
+	d.kills("upgrade", upgrade, 80, 0, func(names ...string) {
+		d.pause(false, names...)
+	}, d.names, d.spare[:1], d.spare[1:])
 	restart := k.learn(func() { d.askForRestart(reference); d.await(reference) })
 	// After a boot the agent's service brings the node up by itself: what is left for the operator's verb differs from
 	// time to time.
@@ -116,7 +121,8 @@ func threeReleases(t *testing.T) (first, next, bad rig.Release) {
 // allAtOnce has the gate let all nodes through, and give none up while it stands at a boundary.
 func (k *reaper) allAtOnce() {
 	k.Helper()
-	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}}
+	p := &v1alpha1.WindowsDisruptionPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: k.rig.Namespace(),
+		Name: v1alpha1.DisruptionPolicyName}}
 	p.Spec.MaxUnavailable = ptr.To(intstr.FromString("100%"))
 	p.Spec.CanarySoak = &metav1.Duration{}
 	p.Spec.FailureDeadline = &metav1.Duration{Duration: 12 * time.Hour}
@@ -157,7 +163,8 @@ func (d *dayTwo) askForRestart(names ...string) {
 // kills has the work begun and done under kills at the boundaries, of which there are to be so many at least: for the
 // first group of hosts, and for the next ones while boundaries are left that nobody was killed at, as everybody was
 // past them when an operator died elsewhere. Each host is to be restarted so often by it.
-func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string), groups ...[]string) {
+func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, begin func(names ...string),
+	groups ...[]string) {
 	d.Helper()
 	for _, names := range groups {
 		d.killsAmong(what, table, restarts, begin, names)
@@ -168,7 +175,9 @@ func (d *dayTwo) kills(what string, table boundaries, atLeast, restarts int, beg
 	if what == "way back" {
 		// The agent's service on the host does some of the steps while nobody runs the verb: it keeps the host as it was told
 		// last.
-		maps.DeleteFunc(table, func(label string, used bool) bool { return !used && strings.Contains(label, "agent: rollback") })
+		maps.DeleteFunc(table, func(label string, used bool) bool {
+			return !used && strings.Contains(label, "agent: rollback")
+		})
 		atLeast -= 6
 	}
 	d.visited(what, table, atLeast)
@@ -224,7 +233,8 @@ func (d *dayTwo) retry(names ...string) {
 func (d *dayTwo) inServiceAsBefore(ctx context.Context, names ...string) error {
 	err := d.rig.WaitForInstance(ctx, d.rig.Host(names[0]), "to be brought back", func(i *v1alpha1.WindowsInstance) bool {
 		failed := i.Status.FailedChange
-		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) && i.Status.SpecDigest == failed.PreviousDigest
+		return rig.IsReady(i) && failed != nil && failed.RolledBack && failed.Time.After(d.failed.Time) &&
+			i.Status.SpecDigest == failed.PreviousDigest
 	})
 	if err != nil {
 		return err
@@ -238,7 +248,8 @@ func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
 		err := d.rig.WaitForInstance(ctx, h, "to be up to date, with no failure", func(i *v1alpha1.WindowsInstance) bool {
-			return rig.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil && i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
+			return rig.IsReady(i) && i.Status.Version == d.next.Version && i.Status.FailedChange == nil &&
+				i.Status.RequestedReboot == nil && i.Status.SpecDigest != ""
 		})
 		if err != nil {
 			return err
@@ -251,27 +262,30 @@ func (d *dayTwo) inService(ctx context.Context, names ...string) error {
 func (d *dayTwo) takePods(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		h := d.rig.Host(name)
-		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			n := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKey{Name: name}, n)
-			_, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]
-			_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
-			return h.Machine().BootID() != d.ended[name] && !cordoned && !wanted && !n.Spec.Unschedulable && n.Annotations[v1alpha1.AnnotationVersion] == d.next.Version, client.IgnoreNotFound(err)
-		})
+		err := d.rig.WaitFor(ctx, "Node "+name+" to take pods", &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				n := &corev1.Node{}
+				err := reader.Get(ctx, client.ObjectKey{Name: name}, n)
+				_, cordoned := n.Annotations[v1alpha1.AnnotationCordoned]
+				_, wanted := n.Annotations[v1alpha1.AnnotationRebootRequired]
+				return h.Machine().BootID() != d.ended[name] && !cordoned && !wanted && !n.Spec.Unschedulable &&
+					n.Annotations[v1alpha1.AnnotationVersion] == d.next.Version, client.IgnoreNotFound(err)
+			})
 		if err != nil {
 			return err
 		}
 	}
-	return d.rig.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		p := &v1alpha1.WindowsDisruptionPolicy{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: d.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
-		for _, disruption := range p.Status.Disruptions {
-			for _, name := range names {
-				if disruption.Node == name {
-					return false, err
+	return d.rig.WaitFor(ctx, "nothing to be held", &v1alpha1.WindowsDisruptionPolicy{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			p := &v1alpha1.WindowsDisruptionPolicy{}
+			err := reader.Get(ctx, client.ObjectKey{Namespace: d.rig.Namespace(), Name: v1alpha1.DisruptionPolicyName}, p)
+			for _, disruption := range p.Status.Disruptions {
+				for _, name := range names {
+					if disruption.Node == name {
+						return false, err
+					}
 				}
 			}
-		}
-		return true, err
-	})
+			return true, err
+		})
 }

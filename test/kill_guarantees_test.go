@@ -29,7 +29,8 @@ func observe(t *testing.T, r *rig.Rig) *sightings {
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	t.Cleanup(func() { cancel(); group.Wait() })
-	for _, list := range []client.ObjectList{&corev1.NodeList{}, &certificatesv1.CertificateSigningRequestList{}, &v1alpha1.WindowsInstanceList{}} {
+	for _, list := range []client.ObjectList{&corev1.NodeList{}, &certificatesv1.CertificateSigningRequestList{},
+		&v1alpha1.WindowsInstanceList{}} {
 		watch, err := r.Client.Watch(ctx, list)
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +97,8 @@ func once(h *rig.Host) map[string]int {
 			counts["restart"]++
 		case e.Kind == fake.KindWrite && strings.HasSuffix(e.Detail, `\kubelet-client-pending.pem`):
 			counts["key of the kubelet"]++
-		case e.Kind == fake.KindService && (strings.HasPrefix(e.Detail, "configure ") || strings.HasSuffix(e.Detail, " runs")):
+		case e.Kind == fake.KindService && (strings.HasPrefix(e.Detail, "configure ") ||
+			strings.HasSuffix(e.Detail, " runs")):
 			counts[e.Detail]++
 		case e.Kind == fake.KindFeature && strings.HasPrefix(e.Detail, "Enable"):
 			counts[e.Detail]++
@@ -114,7 +116,8 @@ func sentTwice(h *rig.Host) []string {
 	arrived := map[string]int{}
 	for _, e := range h.Machine().Journal().Entries(nil) {
 		name, _, partial := strings.Cut(e.Detail, ".partial-")
-		if e.Kind == fake.KindFile && e.PID == 0 && partial && strings.HasPrefix(name, "rename ") && !strings.Contains(name, "spec-") {
+		if e.Kind == fake.KindFile && e.PID == 0 && partial && strings.HasPrefix(name, "rename ") &&
+			!strings.Contains(name, "spec-") {
 			arrived[name]++
 		}
 	}

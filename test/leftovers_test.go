@@ -36,7 +36,8 @@ func objectsOf(t *testing.T, r *rig.Rig) map[string]string {
 			if !slices.Contains(kind.Verbs, "list") || kind.Kind == "Event" {
 				continue
 			}
-			objects, err := dynamic.NewForConfigOrDie(config).Resource(version.WithResource(kind.Name)).List(t.Context(), metav1.ListOptions{})
+			objects, err := dynamic.NewForConfigOrDie(config).Resource(version.WithResource(kind.Name)).List(t.Context(),
+				metav1.ListOptions{})
 			must(t, err)
 			for _, object := range objects.Items {
 				all[fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName())] = history(&object)
@@ -114,7 +115,8 @@ func tableOf(t *testing.T, path, heading string) []*regexp.Regexp {
 	must(t, err)
 	_, section, found := strings.Cut(string(data), "# "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n#")
-	cells := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (?:`([^`]*)`)? *\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1)
+	cells := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (?:`([^`]*)`)? *\\| `([^`]+)` \\|").FindAllStringSubmatch(section,
+		-1)
 	if !found || len(cells) == 0 {
 		t.Fatalf("%s has no table below %q", path, heading)
 	}

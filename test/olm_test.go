@@ -70,7 +70,8 @@ func (m *lifecycleManager) install(namespace string) {
 	must(m.T, err)
 	// No node of the lab runs its pod; that it is made, and made again, is enough.
 	deployment := m.deployment(namespace)
-	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))))
+	must(m.T, m.rig.Client.Patch(ctx, deployment, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"replicas":1}}`))))
 	eventually(m.T, "the operator's pod is made", func(ctx context.Context) (bool, error) {
 		var pods corev1.PodList
 		err := m.rig.Client.List(ctx, &pods, client.InNamespace(namespace))

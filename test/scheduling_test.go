@@ -41,7 +41,8 @@ func TestStoryPodsWaitUntilTheNodeWasProvenToWork(t *testing.T) {
 	}
 	podIs(t, r, pod, "not to be scheduled", func(p *corev1.Pod) bool {
 		return p.Spec.NodeName == "" && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+				c.Reason == corev1.PodReasonUnschedulable
 		})
 	})
 

@@ -25,7 +25,8 @@ func main() {
 	flag.StringVar(&o.into, "into", "build", "`directory` to write the programs to")
 	flag.BoolVar(&o.fips, "fips", false, "build operator and agent in FIPS mode")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: build [flags] program...\nThe programs are %s.\n", strings.Join(names(), ", "))
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: build [flags] program...\nThe programs are %s.\n",
+			strings.Join(names(), ", "))
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -87,7 +87,8 @@ func (p *progress) show() {
 
 // estimate returns how much is compiled, in percent, and how long the rest takes if it goes on like this. A package
 // that go compiles although it was not expected to counts like an average one.
-func estimate(weights map[string]int64, compiled map[string]bool, elapsed time.Duration) (percent int, left time.Duration) {
+func estimate(weights map[string]int64, compiled map[string]bool, elapsed time.Duration) (percent int,
+	left time.Duration) {
 	var done, all int64
 	for name, weight := range weights {
 		all += weight

@@ -202,7 +202,8 @@ func TestTheBundleInstallsWhatDeployInstalls(t *testing.T) {
 //
 func TestAClusterThatTheReleaseDoesNotServeIsNotOfferedIt(t *testing.T) {
 	s := read(t)
-	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3", LeastKubernetes: "1.36.2"}
+	s.line = support.ReleaseLine{Operator: 12, Cluster: "5.0", Kubernetes: "1.36", LeastCluster: "5.0.3",
+		LeastKubernetes: "1.36.2"}
 	csv := csvOf(t, s)
 	if csv.Spec.MinKubeVersion != "1.36.2" {
 		t.Errorf("OLM installs it from Kubernetes %s on", csv.Spec.MinKubeVersion)
@@ -268,7 +269,8 @@ func catalogObjects(t *testing.T, s *sources) map[string][]map[string]any {
 func TestTheCatalogHasThePackageThatTheGuideSubscribesTo(t *testing.T) {
 	objects := catalogObjects(t, read(t))
 	packages, channels, bundles := objects["olm.package"], objects["olm.channel"], objects["olm.bundle"]
-	if len(packages) != 1 || packages[0]["name"] != "windows-machine-config-operator" || packages[0]["defaultChannel"] != "stable" {
+	if len(packages) != 1 || packages[0]["name"] != "windows-machine-config-operator" ||
+		packages[0]["defaultChannel"] != "stable" {
 		t.Errorf("packages %v", packages)
 	}
 	if len(channels) != 2 || channels[0]["name"] != "preview" || channels[1]["name"] != "stable" {

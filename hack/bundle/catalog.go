@@ -81,7 +81,8 @@ func makeCatalog(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) 
 		Icon: &catalogIcon{Data: s.icon, MediaType: csv.Spec.Icon[0].MediaType},
 	}}
 	for _, name := range channels() {
-		objects = append(objects, catalogChannel{Schema: "olm.channel", Package: packageName, Name: name, Entries: channelEntries(s.releases)})
+		objects = append(objects, catalogChannel{Schema: "olm.channel", Package: packageName, Name: name,
+			Entries: channelEntries(s.releases)})
 	}
 	objects = append(objects, bundleOf(s, csv, image))
 	var b bytes.Buffer
@@ -106,13 +107,16 @@ func bundleOf(s *sources, csv *v1alpha1.ClusterServiceVersion, image string) cat
 	}
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 		_, group, _ := strings.Cut(owned.Name, ".")
-		bundle.Properties = append(bundle.Properties, property{"olm.gvk", map[string]string{"group": group, "kind": owned.Kind, "version": owned.Version}})
+		bundle.Properties = append(bundle.Properties,
+			property{"olm.gvk", map[string]string{"group": group, "kind": owned.Kind, "version": owned.Version}})
 	}
 	bundle.Properties = append(bundle.Properties,
 		property{"olm.package", map[string]string{"packageName": packageName, "version": release.Version}},
 		property{"olm.csv.metadata", map[string]any{
-			"annotations": csv.Annotations, "displayName": csv.Spec.DisplayName, "description": csv.Spec.Description, "keywords": csv.Spec.Keywords,
-			"maturity": csv.Spec.Maturity, "minKubeVersion": csv.Spec.MinKubeVersion, "provider": csv.Spec.Provider, "links": csv.Spec.Links,
+			"annotations": csv.Annotations, "displayName": csv.Spec.DisplayName, "description": csv.Spec.Description,
+			"keywords": csv.Spec.Keywords,
+			"maturity": csv.Spec.Maturity, "minKubeVersion": csv.Spec.MinKubeVersion, "provider": csv.Spec.Provider,
+			"links":        csv.Spec.Links,
 			"installModes": csv.Spec.InstallModes, "customResourceDefinitions": csv.Spec.CustomResourceDefinitions,
 		}},
 	)

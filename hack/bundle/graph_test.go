@@ -82,7 +82,8 @@ func TestTheWaysThroughTheReleases(t *testing.T) {
 // A channel with two heads is refused by OLM's tools: each release but the last is replaced or skipped by another one.
 //
 func TestAChannelHasOneHead(t *testing.T) {
-	all := releases{append(slices.Clone(read(t).releases.Releases), release{Version: "12.0.2", Skips: []string{"12.0.1"}}, release{Version: "12.1.0"})}
+	all := releases{append(slices.Clone(read(t).releases.Releases), release{Version: "12.0.2", Skips: []string{"12.0.1"}},
+		release{Version: "12.1.0"})}
 	entries := channelEntries(all)
 	var heads []string
 	for _, entry := range entries {

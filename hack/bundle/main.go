@@ -27,7 +27,8 @@ func main() {
 	flag.StringVar(&o.root, "root", ".", "`directory` of the repository")
 	flag.StringVar(&o.out, "out", "", "`directory` to write to (default: deploy/olm of the repository)")
 	flag.StringVar(&o.version, "version", "", "the operator's `version`; the last one of deploy/olm/releases.yaml")
-	flag.StringVar(&o.image, "image", "", "the operator's `image` (default: the name that deploy/ has, which is a placeholder)")
+	flag.StringVar(&o.image, "image", "",
+		"the operator's `image` (default: the name that deploy/ has, which is a placeholder)")
 	flag.StringVar(&o.bundleImage, "bundle-image", "", "the bundle's `image` (default: a placeholder)")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {

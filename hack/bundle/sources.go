@@ -36,7 +36,8 @@ type sources struct {
 }
 
 func readSources(root string, line support.ReleaseLine) (*sources, error) {
-	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{}, services: map[string][]byte{}}
+	s := &sources{line: line, definitions: map[string][]byte{}, nodeRights: map[string][]byte{},
+		services: map[string][]byte{}}
 	olm := filepath.Join(root, "deploy", "olm")
 	for name, into := range map[string]any{"base.yaml": &s.base, "releases.yaml": &s.releases} {
 		data, err := os.ReadFile(filepath.Join(olm, name))

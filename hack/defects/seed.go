@@ -52,7 +52,8 @@ func (s *seeder) overlaid(ctx context.Context, r row, content []byte) (result te
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	file, overlay := filepath.Join(folder, filepath.Base(r.File)), filepath.Join(folder, "overlay.json")
-	mapping, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(s.root, filepath.FromSlash(r.File)): file}})
+	mapping, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(s.root,
+		filepath.FromSlash(r.File)): file}})
 	if err != nil {
 		return testRun{}, err
 	}

@@ -40,7 +40,8 @@ var quickBuild = []string{"-vet=off", "-gcflags=-N -l", "-ldflags=-s -w"}
 
 // test runs some tests of a package in a directory, with an overlay unless that is empty.
 func (s *seeder) test(ctx context.Context, directory, name string, tests []string, overlay string) testRun {
-	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)}, quickBuild...)
+	arguments := append([]string{"test", "-json", "-timeout", testLimit.String(), "-run", runPattern(tests)},
+		quickBuild...)
 	if overlay != "" {
 		arguments = append(arguments, "-overlay", overlay)
 	}

@@ -16,7 +16,8 @@ func findAMI(ctx context.Context, region, version string) (image, name string, e
 	byHand := fmt.Sprintf("Name it with --image ami-…; this lists them:\n  %s", machineset.AMICommand(region, version))
 	aws, err := exec.LookPath("aws")
 	if err != nil {
-		return "", "", fmt.Errorf("the image is not known, and the program aws, which can look it up, is not there. %s", byHand)
+		return "", "", fmt.Errorf("the image is not known, and the program aws, which can look it up, is not there. %s",
+			byHand)
 	}
 	var stdout, stderr bytes.Buffer
 	lookUp := exec.CommandContext(ctx, aws, "ec2", "describe-images", "--region", region, "--owners", "amazon",

@@ -62,7 +62,8 @@ func (c command) do(ctx context.Context, a arguments) error {
 	if err := os.WriteFile(fileName, data, 0o644); err != nil {
 		return fmt.Errorf("write the MachineSet: %w", err)
 	}
-	fmt.Fprintf(c.stdout, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", fileName, set.Name, a.options.Version, fileName)
+	fmt.Fprintf(c.stdout, "wrote %s: MachineSet %s, Windows Server %s. Create it with: oc create -f %s\n", fileName,
+		set.Name, a.options.Version, fileName)
 	return nil
 }
 
@@ -95,7 +96,8 @@ func chooseWorker(sets []machinev1beta1.MachineSet, from string, o machineset.Op
 	workers := map[string]*runtime.RawExtension{}
 	for _, set := range sets {
 		labels := set.Spec.Template.Labels
-		if labels[machineset.LabelMachineRole] == machineset.RoleWorker && labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
+		if labels[machineset.LabelMachineRole] == machineset.RoleWorker &&
+			labels[v1alpha1.LabelMachineOSID] != v1alpha1.MachineOSIDWindows {
 			workers[set.Name] = set.Spec.Template.Spec.ProviderSpec.Value
 		}
 	}
@@ -161,7 +163,8 @@ func (c command) delete(ctx context.Context, cluster client.Client, a arguments)
 			name, v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)
 	}
 	preconditions := client.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}
-	if err := cluster.Delete(ctx, set, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := cluster.Delete(ctx, set, preconditions,
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		return fmt.Errorf("delete MachineSet %s: %w", name, err)
 	}
 	fmt.Fprintf(c.stdout, "deleted MachineSet %s; the Machine API drains and deletes its Machines\n", name)

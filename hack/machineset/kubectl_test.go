@@ -30,7 +30,8 @@ func TestTheGuidesQueryForTheInfrastructureNameIsRun(t *testing.T) {
 	if name == "" {
 		t.Fatal("the lab's cluster has no infrastructure name")
 	}
-	if got := oc(t, lab.Cluster(t).Kubeconfig, words(t, guideLine(t, "machinesets.md", "oc get -o jsonpath"))); got != name+"\n" {
+	if got := oc(t, lab.Cluster(t).Kubeconfig,
+		words(t, guideLine(t, "machinesets.md", "oc get -o jsonpath"))); got != name+"\n" {
 		t.Errorf("it prints %q, and the infrastructure's name is %q", got, name)
 	}
 	t.Run("and that is the value which the samples need", func(t *testing.T) {

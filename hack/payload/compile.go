@@ -35,5 +35,6 @@ func buildArguments(e Executable, v Version) ([]string, error) {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		flags = append(flags, "-X", name+"="+variables[name])
 	}
-	return []string{"build", "-trimpath", "-buildvcs=false", "-tags", strings.Join(e.Tags, ","), "-ldflags", strings.Join(flags, " ")}, nil
+	return []string{"build", "-trimpath", "-buildvcs=false", "-tags", strings.Join(e.Tags, ","), "-ldflags",
+		strings.Join(flags, " ")}, nil
 }

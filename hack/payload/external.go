@@ -67,7 +67,8 @@ func (e External) check(folder string, table Table) error {
 	for _, f := range e.Files {
 		names = append(names, filepath.Base(f.File))
 	}
-	if want := table.Components[i].Files; !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
+	if want := table.Components[i].Files; !slices.Equal(slices.Sorted(slices.Values(names)),
+		slices.Sorted(slices.Values(want))) {
 		return fmt.Errorf("its files must have the names %q, not %q: hosts find them by their names", want, names)
 	}
 	for i, f := range e.Files {

@@ -22,14 +22,16 @@ func checkBuildInfo(file string, e Executable, m Module, sums map[string]string)
 	var faults []error
 	expect := func(what, got, want string) {
 		if got != want {
-			faults = append(faults, fmt.Errorf("%s: its build information says %s %q, and it must be %q", e.Output, what, got, want))
+			faults = append(faults, fmt.Errorf("%s: its build information says %s %q, and it must be %q",
+				e.Output, what, got, want))
 		}
 	}
 	expect("package", info.Path, e.Package)
 	expect("module", info.Main.Path, m.Path)
 	expect("version", info.Main.Version, m.Version.Version)
 	expect("sum", info.Main.Sum, m.Sum)
-	for name, want := range map[string]string{"GOOS": "windows", "GOARCH": "amd64", "CGO_ENABLED": "0", "-trimpath": "true"} {
+	for name, want := range map[string]string{"GOOS": "windows", "GOARCH": "amd64", "CGO_ENABLED": "0",
+		"-trimpath": "true"} {
 		expect(name, setting(info, name), want)
 	}
 	for _, dependency := range info.Deps {
@@ -77,8 +79,9 @@ func checkVariables(file string, e Executable, v Version) (int, error) {
 	var faults []error
 	for value, want := range expected {
 		if got := countLinked(content, value); got < want {
-			faults = append(faults, fmt.Errorf("%s: the linker was told to set %d variables to %s and has set %d: the others do not exist or are not used",
-				e.Output, want, value, got))
+			faults = append(faults,
+				fmt.Errorf("%s: the linker was told to set %d variables to %s and has set %d: the others do not exist or are not used",
+					e.Output, want, value, got))
 		}
 	}
 	return count, errors.Join(faults...)

@@ -38,7 +38,8 @@ type Source struct {
 
 // environment takes nothing of the machine that could change a byte of what is built.
 func (s Source) environment() []string {
-	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
+		"GOFLAGS=-mod=readonly",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
 	if s.Cache != "" {
 		env = append(env, "GOCACHE="+s.Cache)
@@ -80,7 +81,8 @@ func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	case listed.Module == nil || listed.Module.Version == "":
 		return Module{}, fmt.Errorf("%s comes from no module with a version", pkg)
 	case listed.Module.Replace != nil:
-		return Module{}, fmt.Errorf("%s comes from a module that is replaced by %s: its version would not be true", pkg, listed.Module.Replace.Path)
+		return Module{}, fmt.Errorf("%s comes from a module that is replaced by %s: its version would not be true", pkg,
+			listed.Module.Replace.Path)
 	}
 	module := Module{Path: listed.Module.Path}
 	if module.Version, err = parseVersion(listed.Module.Version); err != nil {

@@ -24,7 +24,8 @@ func compareBuilds(ctx context.Context, o options, components []Component, log i
 	}
 	builders := []Builder{
 		{Modules: filepath.Join(scratch, "a", "modules"), Bin: filepath.Join(scratch, "a", "bin")},
-		{Modules: filepath.Join(scratch, "another", "place", "modules"), Bin: filepath.Join(scratch, "another", "place", "bin"),
+		{Modules: filepath.Join(scratch, "another", "place", "modules"),
+			Bin:   filepath.Join(scratch, "another", "place", "bin"),
 			Cache: cmp.Or(o.secondCache, filepath.Join(scratch, "cache"))},
 	}
 	var faults []error

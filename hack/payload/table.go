@@ -95,7 +95,8 @@ func (e Executable) validate() error {
 		faults = append(faults, fmt.Errorf("output %q is no file name of an executable", e.Output))
 	}
 	if e.Module == "" || e.Module != path.Base(e.Module) || e.Package == "" {
-		faults = append(faults, fmt.Errorf("%s: module %q is no name of a folder, or package %q is empty", e.Output, e.Module, e.Package))
+		faults = append(faults, fmt.Errorf("%s: module %q is no name of a folder, or package %q is empty", e.Output,
+			e.Module, e.Package))
 	}
 	if _, err := e.linkVariables(Version{}); err != nil {
 		faults = append(faults, err)

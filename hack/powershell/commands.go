@@ -77,7 +77,9 @@ func (s *script) command(name string) (cmdlet, bool) {
 
 func (s *script) isSwitch(command, parameter string) bool {
 	c, _ := s.command(command)
-	return slices.ContainsFunc(strings.Fields(c.switches+" "+commonSwitches), func(name string) bool { return strings.EqualFold(name, parameter) })
+	return slices.ContainsFunc(strings.Fields(c.switches+" "+commonSwitches), func(name string) bool {
+		return strings.EqualFold(name, parameter)
+	})
 }
 
 // checkCommands compares each command with what is documented of it. PowerShell would also take the beginning of a

@@ -49,7 +49,8 @@ func newParser(ctx context.Context) (*parser, error) {
 	}
 	p := &parser{runtime: wazero.NewRuntime(ctx)}
 	if _, err = wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err == nil {
-		p.module, err = p.runtime.InstantiateWithConfig(ctx, binary, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+		p.module, err = p.runtime.InstantiateWithConfig(ctx, binary,
+			wazero.NewModuleConfig().WithStartFunctions("_initialize"))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the grammar: %w", err), p.close(ctx))

@@ -20,7 +20,8 @@ type places struct {
 
 // placesOf finds the tests of a file that can be cited.
 func placesOf(set *token.FileSet, file *ast.File, source []byte) places {
-	p := places{set: set, source: bytes.Split(source, []byte("\n")), docs: map[*ast.CommentGroup]string{}, lines: map[int]string{}}
+	p := places{set: set, source: bytes.Split(source, []byte("\n")), docs: map[*ast.CommentGroup]string{},
+		lines: map[int]string{}}
 	for _, declaration := range file.Decls {
 		if function, ok := declaration.(*ast.FuncDecl); ok && isTest(function) {
 			p.docs[function.Doc] = function.Name.Name

@@ -67,7 +67,8 @@ func (r row) checkRemark(rows map[string]row) error {
 // of it.
 func (r row) checkDeviation(pinned bool, rows map[string]row) error {
 	if !pinned {
-		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement", r.id)
+		return fmt.Errorf("%s is pinned by no test: cite it where one fails as soon as the product follows the requirement",
+			r.id)
 	}
 	for _, of := range identifier.FindAllString(r.cells[1], -1) {
 		if !slices.ContainsFunc(rows[of].remarks(), func(part string) bool { return strings.HasPrefix(part, r.id+":") }) {
@@ -94,7 +95,8 @@ func unknown(rows map[string]row, found map[string][]proof) error {
 	var faults []error
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if _, listed := rows[id]; !listed {
-			faults = append(faults, fmt.Errorf("%s is in no table, and is cited by %s", id, strings.Join(texts(found[id]), ", ")))
+			faults = append(faults, fmt.Errorf("%s is in no table, and is cited by %s", id,
+				strings.Join(texts(found[id]), ", ")))
 		}
 	}
 	return errors.Join(faults...)

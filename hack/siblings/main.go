@@ -51,7 +51,8 @@ func describe(folder string) (string, error) {
 	for _, name := range names[:min(shown, len(names))] {
 		most = append(most, fmt.Sprintf("%s %d", name, calls[name]))
 	}
-	return fmt.Sprintf("%-36s %3d files  %.1f  (%s)", folder, len(files), float64(total)/float64(len(files)), strings.Join(most, ", ")), nil
+	return fmt.Sprintf("%-36s %3d files  %.1f  (%s)", folder, len(files), float64(total)/float64(len(files)),
+		strings.Join(most, ", ")), nil
 }
 
 func parse(folder string) (map[string]*ast.File, error) {

@@ -20,7 +20,8 @@ import (
 
 const document = "docs/support.md"
 
-var errStale = errors.New(document + " does not say what internal/policy/support says: run `make generate` and commit the result")
+var errStale = errors.New(document +
+	" does not say what internal/policy/support says: run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")

@@ -55,7 +55,8 @@ func check(data []byte) []string {
 			}
 			for _, enabled := range component.AutoLogon {
 				if strings.TrimSpace(enabled) != "false" {
-					problems = append(problems, "AutoLogon must be false: it leaves a terminal of the administrator open after each start")
+					problems = append(problems,
+						"AutoLogon must be false: it leaves a terminal of the administrator open after each start")
 				}
 			}
 			if p := component.Password; p != nil {

@@ -29,7 +29,8 @@ const (
 	results  = "docs/verified"
 )
 
-var errStale = errors.New(document + " does not say what the results in " + results + " say: run `make generate` and commit the result")
+var errStale = errors.New(document + " does not say what the results in " + results +
+	" say: run `make generate` and commit the result")
 
 func main() {
 	root := flag.String("root", ".", "`directory` of the repository")

@@ -91,7 +91,8 @@ func check(ctx context.Context, out io.Writer, s scan, targets []target, excepti
 	}
 	for id := range exceptions {
 		if !used[id] {
-			fmt.Fprintf(out, "the exception for %s is for nothing that is called: take it out of hack/vulncheck/exceptions.go\n", id)
+			fmt.Fprintf(out, "the exception for %s is for nothing that is called: take it out of hack/vulncheck/exceptions.go\n",
+				id)
 		}
 	}
 	return errors.Join(errs...)

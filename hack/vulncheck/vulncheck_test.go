@@ -81,7 +81,8 @@ func TestADatabaseThatCannotBeAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var silent *silentError
-			if _, err := choose(t.Context(), location, "https://not.asked.invalid"); err == nil || errors.As(err, &silent) || !strings.Contains(err.Error(), location) {
+			if _, err := choose(t.Context(), location, "https://not.asked.invalid"); err == nil || errors.As(err, &silent) ||
+				!strings.Contains(err.Error(), location) {
 				t.Errorf("somebody has named it, and the check says %v", err)
 			}
 			if _, err := choose(t.Context(), "", location); !errors.As(err, &silent) {
@@ -164,14 +165,17 @@ func TestAProgramThatCallsWhatIsKnownToBeVulnerableFails(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), vulnerable.name) || strings.Contains(err.Error(), sound.name) {
 			t.Errorf("the check says %v", err)
 		}
-		if text := out.String(); !strings.Contains(text, "GO-0000-0001 in stdlib@") || !strings.Contains(text, "vulnerable.greeting calls strings.ToTitle") {
+		if text := out.String(); !strings.Contains(text, "GO-0000-0001 in stdlib@") ||
+			!strings.Contains(text, "vulnerable.greeting calls strings.ToTitle") {
 			t.Errorf("it tells %s", text)
 		}
 	})
 	t.Run("unless a reason is entered", func(t *testing.T) {
 		var out bytes.Buffer
-		err := check(t.Context(), &out, s, []target{vulnerable}, map[string]string{"GO-0000-0001": "titles are not used", "GO-0000-0002": "gone"})
-		if err != nil || !strings.Contains(out.String(), "titles are not used") || !strings.Contains(out.String(), "GO-0000-0002 is for nothing") {
+		err := check(t.Context(), &out, s, []target{vulnerable}, map[string]string{"GO-0000-0001": "titles are not used",
+			"GO-0000-0002": "gone"})
+		if err != nil || !strings.Contains(out.String(), "titles are not used") || !strings.Contains(out.String(),
+			"GO-0000-0002 is for nothing") {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	})

@@ -30,7 +30,8 @@ func apiServerCA(namespace string) func(context.Context, client.Reader, *nodespe
 // which the machine config server gives to new workers too, whatever the Ignition of their pool says: that of a paused
 // pool is old, and newer releases keep it out of the Ignition. Only where ControllerConfig has none is it that of the
 // Ignition.
-func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string, facts *nodespec.Cluster) error {
+func readKubeletClientCA(ctx context.Context, reader client.Reader, worker workerIgnition, id string,
+	facts *nodespec.Cluster) error {
 	const object, field = "ControllerConfig " + controllerConfig, "spec.kubeAPIServerServingCAData"
 	const remedy = "It contains the certificate authorities of the kubelets' clients."
 	config := &machineconfigv1.ControllerConfig{}

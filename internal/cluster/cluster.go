@@ -128,7 +128,8 @@ func get(ctx context.Context, reader client.Reader, name string, object client.O
 	case apierrors.IsNotFound(err):
 		return &Error{Object: id, Message: "it does not exist. " + remedy}
 	case meta.IsNoMatchError(err), runtime.IsNotRegisteredError(err):
-		return &Error{Object: id, Message: "the API server does not have this kind: the operator needs an OpenShift cluster. " + remedy}
+		return &Error{Object: id,
+			Message: "the API server does not have this kind: the operator needs an OpenShift cluster. " + remedy}
 	}
 	return fmt.Errorf("read %s: %w", id, err)
 }

@@ -34,8 +34,10 @@ func TestReadsAClusterThatIsInOrder(t *testing.T) {
 		APIServerInternalURL: "https://api-int.lab.example.com:6443",
 		APIServerCA:          f.rootCA.Data["ca.crt"], KubeletClientCA: f.files[kubeletCAPath].content,
 		ServiceCIDRs: []string{"172.30.0.0/16", "fd02::/112"},
-		Kubelet:      nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local", CloudProvider: "external"},
-		Network:      nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true, HybridClusterNetworks: []string{"10.132.0.0/14"}},
+		Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local",
+			CloudProvider: "external"},
+		Network: nodespec.ClusterNetwork{Type: "OVNKubernetes", HybridOverlay: true,
+			HybridClusterNetworks: []string{"10.132.0.0/14"}},
 	}
 	got, err := f.read(t)
 	if err != nil {
@@ -56,14 +58,17 @@ func TestReadsWhatTheClusterIsReachedBy(t *testing.T) {
 	f.infrastructure.Status.APIServerURL = "https://api.lab.example.com:6443"
 	f.infrastructure.Status.PlatformStatus.Type = configv1.VSpherePlatformType
 	f.infrastructure.Status.PlatformStatus.VSphere = &configv1.VSpherePlatformStatus{APIServerInternalIPs: []string{"10.0.0.2"}, IngressIPs: []string{"10.0.0.3"}}
-	f.network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23}, {CIDR: "fd01::/48", HostPrefix: 64}}
+	f.network.Status.ClusterNetwork = []configv1.ClusterNetworkEntry{{CIDR: "10.128.0.0/14", HostPrefix: 23},
+		{CIDR: "fd01::/48", HostPrefix: 64}}
 	got, err := f.read(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.APIServerURL != "https://api.lab.example.com:6443" || !slices.Equal(got.VirtualIPs, []string{"10.0.0.2", "10.0.0.3"}) ||
+	if got.APIServerURL != "https://api.lab.example.com:6443" ||
+		!slices.Equal(got.VirtualIPs, []string{"10.0.0.2", "10.0.0.3"}) ||
 		!slices.Equal(got.Network.PodNetworks, []string{"10.128.0.0/14", "fd01::/48"}) {
-		t.Errorf("it is reached by %s and %v, and its pods have %v", got.APIServerURL, got.VirtualIPs, got.Network.PodNetworks)
+		t.Errorf("it is reached by %s and %v, and its pods have %v", got.APIServerURL, got.VirtualIPs,
+			got.Network.PodNetworks)
 	}
 }
 
@@ -233,7 +238,8 @@ func TestNamesTheObjectThatIsNotInOrder(t *testing.T) {
 func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 	answering := func(err error) client.Reader {
 		return interceptor.NewClient(newFixture(t).client(t).(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+				options ...client.GetOption) error {
 				if _, ok := object.(*corev1.ConfigMap); ok {
 					return err
 				}
@@ -250,7 +256,8 @@ func TestTellsRequestsThatFailFromObjectsThatAreWrong(t *testing.T) {
 		}
 	})
 	t.Run("a kind that the API server does not know says that this is no OpenShift", func(t *testing.T) {
-		_, _, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}), operatorNamespace)
+		_, _, err := Read(t.Context(), answering(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}),
+			operatorNamespace)
 		var fault *Error
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "OpenShift") {
 			t.Errorf("error is %v", err)

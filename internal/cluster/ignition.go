@@ -34,12 +34,14 @@ func readWorkerConfig(ctx context.Context, reader client.Reader, facts *nodespec
 	}
 	id := "MachineConfig " + name
 	rendered := &machineconfigv1.MachineConfig{}
-	if err := get(ctx, reader, name, rendered, id, "MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
+	if err := get(ctx, reader, name, rendered, id,
+		"MachineConfigPool worker names it; the machine config operator renders it."); err != nil {
 		return err
 	}
 	worker, err := parseIgnition(rendered.Spec.Config.Raw)
 	if err != nil {
-		return &Error{Object: id, Field: "spec.config", Message: err.Error() + ". The machine config operator renders it from the worker MachineConfigs."}
+		return &Error{Object: id, Field: "spec.config",
+			Message: err.Error() + ". The machine config operator renders it from the worker MachineConfigs."}
 	}
 	if err := readWorkerKubelet(worker, id, facts); err != nil {
 		return err

@@ -33,8 +33,9 @@ func readMetricsServing(namespace string) func(context.Context, client.Reader, *
 		certificate, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 		// The error is not passed on: it may tell of the key.
 		if _, err := tls.X509KeyPair(certificate, key); err != nil {
-			return about.error("keys "+corev1.TLSCertKey+" and "+corev1.TLSPrivateKeyKey, "they are not a certificate and its key in PEM. "+
-				"Delete the Secret: the service CA operator creates it again.")
+			return about.error("keys "+corev1.TLSCertKey+" and "+corev1.TLSPrivateKeyKey,
+				"they are not a certificate and its key in PEM. "+
+					"Delete the Secret: the service CA operator creates it again.")
 		}
 		facts.MetricsServing = nodespec.ServingCertificate{Certificate: string(certificate), Key: nodespec.Secret(key)}
 		return nil

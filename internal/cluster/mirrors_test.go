@@ -93,26 +93,33 @@ func TestNodesDoNotContactSourcesThatTheyMustNot(t *testing.T) {
 		notices []string
 	}{
 		"when all entries of a registry say so": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io", "m.example.com")), never(digests("quay.io/a", "m.example.com/a"))},
+			[]configv1.ImageDigestMirrors{never(digests("quay.io", "m.example.com")),
+				never(digests("quay.io/a", "m.example.com/a"))},
 			[]string{"quay.io <- m.example.com/ never"}, nil,
 		},
 		"nor by way of a mirror that is the source": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io", "quay.io", "m.example.com"))}, []string{"quay.io <- m.example.com/ never"}, nil,
+			[]configv1.ImageDigestMirrors{never(digests("quay.io", "quay.io", "m.example.com"))},
+			[]string{"quay.io <- m.example.com/ never"}, nil,
 		},
 		"when all entries are for parts, which is reported because it is for all images then": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")), never(digests("quay.io/b", "m.example.com/b"))},
-			[]string{"quay.io <- m.example.com/ never"}, []string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never ask quay.io for any image"},
+			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
+				never(digests("quay.io/b", "m.example.com/b"))},
+			[]string{"quay.io <- m.example.com/ never"},
+			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|never ask quay.io for any image"},
 		},
 		"but when one entry allows it, which is reported": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")), digests("quay.io/b", "m.example.com/b"), never(digests("gcr.io", "m.example.com"))},
-			[]string{"gcr.io <- m.example.com/ never", "quay.io <- m.example.com/"}, []string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|quay.io/a"},
+			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/a")),
+				digests("quay.io/b", "m.example.com/b"), never(digests("gcr.io", "m.example.com"))},
+			[]string{"gcr.io <- m.example.com/ never", "quay.io <- m.example.com/"},
+			[]string{"spec.imageDigestMirrors[0].mirrorSourcePolicy|quay.io/a"},
 		},
 		"when one of several entries for the same part says so": {
 			[]configv1.ImageDigestMirrors{digests("quay.io", "m.example.com"), never(digests("quay.io", "n.example.com"))},
 			[]string{"quay.io <- m.example.com/ <- n.example.com/ never"}, nil,
 		},
 		"even when no mirror can be asked": {
-			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/b")), never(digests("quay.io", "*.x"))}, []string{"quay.io blocked never"},
+			[]configv1.ImageDigestMirrors{never(digests("quay.io/a", "m.example.com/b")), never(digests("quay.io", "*.x"))},
+			[]string{"quay.io blocked never"},
 			[]string{"mirrors[0]", "mirrors[0]"},
 		},
 	} {

@@ -26,16 +26,20 @@ func readProxy(ctx context.Context, reader client.Reader, facts *nodespec.Cluste
 		return nil // noProxy alone means nothing
 	}
 	const remedy = " Correct the spec; the cluster network operator copies it to the status. Until then, nodes keep their present proxy."
-	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy}, {"status.httpsProxy", status.HTTPSProxy}} {
+	for _, u := range []struct{ field, value string }{{"status.httpProxy", status.HTTPProxy},
+		{"status.httpsProxy", status.HTTPSProxy}} {
 		if u.value != "" && !isProxyURL(u.value) {
-			return about.error(u.field, "it is not a URL in the form http://<user>:<password>@<host>:<port>, with quotes, spaces and similar characters written as %xx."+remedy)
+			return about.error(u.field,
+				"it is not a URL in the form http://<user>:<password>@<host>:<port>, with quotes, spaces and similar characters written as %xx."+remedy)
 		}
 	}
 	exceptions, ok := proxyExceptions(status.NoProxy)
 	if !ok {
-		return about.error("status.noProxy", "it is not a list of host names, domains, addresses and networks, separated by commas."+remedy)
+		return about.error("status.noProxy",
+			"it is not a list of host names, domains, addresses and networks, separated by commas."+remedy)
 	}
-	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy), NoProxy: exceptions}
+	facts.Proxy = nodespec.Proxy{HTTP: nodespec.Secret(status.HTTPProxy), HTTPS: nodespec.Secret(status.HTTPSProxy),
+		NoProxy: exceptions}
 	// What no NodeSpec can be made with is a fault of this object, and not one of each host.
 	if err := facts.Proxy.Validate(); err != nil {
 		return about.error("status", err.Error()+"."+remedy)
@@ -56,7 +60,8 @@ func isProxyURL(text string) bool {
 	if port := u.Port(); port != "" && !isPort(port) || port == "" && strings.HasSuffix(u.Host, ":") {
 		return false
 	}
-	return (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.Contains(text, "#")
+	return (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" &&
+		!strings.Contains(text, "#")
 }
 
 // proxyExceptions returns the entries of a noProxy without spaces around them and without empty ones.

@@ -74,7 +74,8 @@ func (n *notices) readPullSecret(ctx context.Context, reader client.Reader, sett
 	}
 	settings.pullSecret = about
 	for _, registry := range slices.Sorted(maps.Keys(byRegistry)) {
-		settings.credentials = append(settings.credentials, nodespec.Credential{Registry: registry, Auth: byRegistry[registry]})
+		settings.credentials = append(settings.credentials, nodespec.Credential{Registry: registry,
+			Auth: byRegistry[registry]})
 	}
 	return nil
 }

@@ -29,8 +29,9 @@ func (n *notices) readTrustedCAs(ctx context.Context, reader client.Reader, fact
 	const field = "spec.additionalTrustBundle"
 	trusted, problem := authorities(config.Spec.AdditionalTrustBundle)
 	if problem != "" {
-		return about.error(field, problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
-			"Until they are corrected, nodes keep the authorities that they trust now.")
+		return about.error(field,
+			problem+" It comes from ConfigMap openshift-config/user-ca-bundle and the trustedCA of Proxy cluster. "+
+				"Until they are corrected, nodes keep the authorities that they trust now.")
 	}
 	for _, number := range trusted.unread {
 		n.add(about, field, fmt.Sprintf("its certificate %d cannot be read. Windows nodes do not trust it. "+
@@ -76,10 +77,12 @@ func authorities(content []byte) (result bundle, problem string) {
 			result.unread = append(result.unread, number)
 			continue
 		}
-		result.certificates = append(result.certificates, string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
+		result.certificates = append(result.certificates,
+			string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
 	}
 	if number != announced {
-		return bundle{}, fmt.Sprintf("it contains the beginning of %d certificates, but only %d are complete.", announced, number)
+		return bundle{}, fmt.Sprintf("it contains the beginning of %d certificates, but only %d are complete.", announced,
+			number)
 	}
 	slices.Sort(result.certificates)
 	result.certificates = slices.Compact(result.certificates)
@@ -110,7 +113,8 @@ func (n *notices) readRegistryCAs(ctx context.Context, reader client.Reader) (re
 			at := fmt.Sprintf("spec.%s[%d]", field, i)
 			host := registryOfFile(b.File)
 			if !nodespec.IsRegistryHost(host) {
-				n.add(about, at+".file", fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", excerpt(b.File)))
+				n.add(about, at+".file",
+					fmt.Sprintf("%q does not name a registry that can be configured on Windows nodes; they do not use its certificate authority.", excerpt(b.File)))
 				continue
 			}
 			trusted, problem := authorities(b.Data)

@@ -55,10 +55,13 @@ func madeOf(t *testing.T, platform configv1.PlatformType, unit string) nodespec.
 		Agent: program("wicd.exe"), OperatorVersion: "1.2.3",
 	}
 	for component, programs := range map[string][]string{
-		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"}, "kube-proxy": {"kube-proxy.exe"},
+		"containerd": {"containerd.exe", "containerd-shim-runhcs-v1.exe"}, "kubelet": {"kubelet.exe"},
+		"kube-proxy":      {"kube-proxy.exe"},
 		"kube-log-runner": {"kube-log-runner.exe"}, "cni": {"win-overlay.exe", "host-local.exe", "win-bridge.exe"},
-		"hybrid-overlay-node": {"hybrid-overlay-node.exe"}, "windows_exporter": {"windows_exporter.exe"}, "csi-proxy": {"csi-proxy.exe"},
-		"ecr-credential-provider": {"ecr-credential-provider.exe"}, "azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
+		"hybrid-overlay-node": {"hybrid-overlay-node.exe"}, "windows_exporter": {"windows_exporter.exe"},
+		"csi-proxy":                {"csi-proxy.exe"},
+		"ecr-credential-provider":  {"ecr-credential-provider.exe"},
+		"azure-cloud-node-manager": {"azure-cloud-node-manager.exe"},
 	} {
 		c := nodespec.Component{Name: component, Version: "v1.0.0"}
 		for _, name := range programs {
@@ -105,7 +108,8 @@ func TestWhatAWindowsNodeHasForVolumesFollowsFromTheWorkers(t *testing.T) {
 			if got := strings.Join(cloud, " "); got != c.want {
 				t.Errorf("the kubelet's cloud provider is %q, want %q", got, c.want)
 			}
-			if proxy := words[nodespec.ServiceCSIProxy]; !slices.Contains(proxy, "-windows-service") || !strings.HasSuffix(proxy[0], `\csi-proxy.exe`) {
+			if proxy := words[nodespec.ServiceCSIProxy]; !slices.Contains(proxy, "-windows-service") ||
+				!strings.HasSuffix(proxy[0], `\csi-proxy.exe`) {
 				t.Errorf("csi-proxy runs as %q", proxy)
 			}
 		})

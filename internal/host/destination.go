@@ -15,7 +15,8 @@ func ParseDestination(destination string) (netip.Prefix, error) {
 	case !prefix.Addr().Is4():
 		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: it must be an IPv4 network", destination)
 	case prefix != prefix.Masked():
-		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: the network is %s", destination, prefix.Masked())
+		return netip.Prefix{}, fmt.Errorf("%s is not a destination of a route: the network is %s",
+			destination, prefix.Masked())
 	case prefix.Bits() == 0:
 		return netip.Prefix{}, fmt.Errorf("the default route must not be changed")
 	}

@@ -9,7 +9,8 @@ import (
 // certificates.
 func CheckFingerprint(fingerprint string) error {
 	if len(fingerprint) != 64 || strings.Trim(fingerprint, "0123456789abcdef") != "" {
-		return fmt.Errorf("%.80q is not a fingerprint of a certificate: it must be a SHA-256 digest in lower-case hex", fingerprint)
+		return fmt.Errorf("%.80q is not a fingerprint of a certificate: it must be a SHA-256 digest in lower-case hex",
+			fingerprint)
 	}
 	return nil
 }

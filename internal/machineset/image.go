@@ -29,7 +29,8 @@ func Supported(platform configv1.PlatformType, version string) error {
 	if slices.Contains(rules.Windows, release) {
 		return nil
 	}
-	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform, strings.Join(rules.Windows, " or "))
+	return fmt.Errorf("%s is not supported on platform %s: supported there is %s", release, platform,
+		strings.Join(rules.Windows, " or "))
 }
 
 // rulesOf returns the rules of a platform; a platform that policy does not know has none and allows nothing.
@@ -47,7 +48,8 @@ var amiPattern = regexp.MustCompile(`^ami-([0-9a-f]{8}|[0-9a-f]{17})$`)
 // AMICommand returns the command that lists the images of a Windows version on AWS, newest first. R-191
 func AMICommand(region, version string) string {
 	return fmt.Sprintf(`aws ec2 describe-images --region %s --filters "Name=name,Values=%s" "Name=is-public,Values=true" `+
-		`--query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`, region, AMINamePattern(version))
+		`--query "reverse(sort_by(Images, &CreationDate))[*].{name: Name, id: ImageId}" --output table`, region,
+		AMINamePattern(version))
 }
 
 // AMINamePattern matches the names of Amazon's images of a Windows version.
@@ -57,7 +59,8 @@ func AMINamePattern(version string) string {
 
 func amazonImage(o Options, region string) (string, error) {
 	if o.Image == "" {
-		return "", fmt.Errorf("on AWS, name the image with --image ami-…; this lists them:\n  %s", AMICommand(region, o.Version))
+		return "", fmt.Errorf("on AWS, name the image with --image ami-…; this lists them:\n  %s",
+			AMICommand(region, o.Version))
 	}
 	if !amiPattern.MatchString(o.Image) {
 		return "", fmt.Errorf("%q is not an AMI: on AWS, an image has a name like ami-0123456789abcdef0; this lists them:\n  %s",
@@ -85,8 +88,9 @@ func azureImage(o Options) (machinev1beta1.Image, error) {
 	}
 	parts := strings.Split(o.Image, ":")
 	if len(parts) != 4 || slices.Contains(parts, "") {
-		return machinev1beta1.Image{}, fmt.Errorf("%q does not name an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
-			"List those of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
+		return machinev1beta1.Image{},
+			fmt.Errorf("%q does not name an image on Azure: use publisher:offer:sku:version, or a resource ID that begins with /. "+
+				"List those of Microsoft with: az vm image list --all --publisher MicrosoftWindowsServer --offer WindowsServer --output table", o.Image)
 	}
 	return machinev1beta1.Image{Publisher: parts[0], Offer: parts[1], SKU: parts[2], Version: parts[3]}, nil
 }

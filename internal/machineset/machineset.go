@@ -111,5 +111,6 @@ func unsupportedPlatform(platform configv1.PlatformType) error {
 	if !rulesOf(platform).Machines {
 		instead = "Windows Machines are not supported there: list hosts in the ConfigMap windows-instances instead"
 	}
-	return fmt.Errorf("cannot make a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform, instead)
+	return fmt.Errorf("cannot make a MachineSet for platform %q, only for AWS, Azure, GCP and VSphere. %s", platform,
+		instead)
 }

@@ -55,7 +55,8 @@ func WorkerRegion(worker *runtime.RawExtension) (string, error) {
 
 // missing says that the worker MachineSet lacks a value which nothing else can stand for.
 func missing(field string) error {
-	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform", field)
+	return fmt.Errorf("the worker MachineSet has no %s: write the MachineSet by hand; examples/ has one for each platform",
+		field)
 }
 
 // or returns the first of two values that is not the zero one.

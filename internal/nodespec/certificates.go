@@ -20,5 +20,7 @@ func (s NodeSpec) WithCertificate(identity, certificate string) NodeSpec {
 
 // HasCertificate reports whether the spec brings the certificate of any identity.
 func (s NodeSpec) HasCertificate() bool {
-	return s.Identity.Certificate != "" || slices.ContainsFunc(s.Identities, func(identity Identity) bool { return identity.Certificate != "" })
+	return s.Identity.Certificate != "" || slices.ContainsFunc(s.Identities, func(identity Identity) bool {
+		return identity.Certificate != ""
+	})
 }

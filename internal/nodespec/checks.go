@@ -36,15 +36,17 @@ func checks(in Inputs) []Check {
 			Hint: `Without it, the console has no graphs of the node: see C:\var\log\windows_exporter\windows_exporter.log on the host.`},
 	}
 	if address := firstAddress(ipv4Networks(in.Cluster.ServiceCIDRs)); address != "" {
-		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "443"), Advisory: true,
+		list = append(list, Check{Name: "PodReachesServices", Kind: CheckPodConnects, Target: net.JoinHostPort(address,
+			"443"), Advisory: true,
 			Timeout: podConnectTimeout,
 			Hint:    "Pods on the node may be unable to reach Services: check that firewalls between the nodes allow the VXLAN port of the hybrid overlay."})
 	}
 	for _, address := range in.Cluster.Kubelet.ClusterDNS {
 		if isIPv4(address) {
-			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"), Advisory: true,
-				Timeout: podConnectTimeout,
-				Hint:    "Pods on the node may be unable to resolve names: check that the cluster's DNS runs and that PodReachesServices passes."})
+			return append(list, Check{Name: "PodReachesDNS", Kind: CheckPodConnects, Target: net.JoinHostPort(address, "53"),
+				Advisory: true,
+				Timeout:  podConnectTimeout,
+				Hint:     "Pods on the node may be unable to resolve names: check that the cluster's DNS runs and that PodReachesServices passes."})
 		}
 	}
 	return list

@@ -13,7 +13,8 @@ const (
 func credentialProviderArguments(p *programs) []string {
 	program := p.path(ecrProvider + ".exe")
 	folder := program[:max(0, strings.LastIndexByte(program, '\\'))]
-	return []string{"--image-credential-provider-config=" + credentialProviderFile, "--image-credential-provider-bin-dir=" + folder}
+	return []string{"--image-credential-provider-config=" + credentialProviderFile,
+		"--image-credential-provider-bin-dir=" + folder}
 }
 
 // credentialProviderFiles are for AWS only. The images come from the machine config operator's file for Linux nodes

@@ -88,7 +88,8 @@ func Make(in Inputs) (NodeSpec, error) {
 	if missing := slices.Compact(slices.Sorted(slices.Values(programs.missing))); len(missing) > 0 {
 		return NodeSpec{}, &MissingProgramsError{Programs: missing}
 	}
-	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in), containerdDirectories(in))
+	spec.Directories = slices.Concat(directories(spec.Services), cloudNodeManagerDirectories(in),
+		containerdDirectories(in))
 	return spec, nil
 }
 
@@ -205,7 +206,9 @@ func routes(in Inputs) []string {
 func firewall() []host.FirewallRule {
 	return []host.FirewallRule{
 		// oc logs and exec reach the kubelet here.
-		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250, Enabled: true, Allow: true},
-		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182, Enabled: true, Allow: true},
+		{Name: "ContainerLogsPort", DisplayName: "ContainerLogsPort", Protocol: "TCP", LocalPort: 10250,
+			Enabled: true, Allow: true},
+		{Name: "WindowsExporter", DisplayName: "WindowsExporter", Protocol: "TCP", LocalPort: 9182,
+			Enabled: true, Allow: true},
 	}
 }

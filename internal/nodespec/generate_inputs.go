@@ -37,7 +37,8 @@ func (f *faults) add(err error) {
 func (in Inputs) validate() error {
 	var f faults
 	f.need(in.Instance.Name != "", "the instance has no name")
-	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'", in.Instance.NodeName)
+	f.need(isNodeName(in.Instance.NodeName), "the node name %q is not made of lower-case letters, digits, '-' and '.'",
+		in.Instance.NodeName)
 	f.need(isIPv4(in.Instance.NodeIP), "the node's address %q is not an IPv4 address", in.Instance.NodeIP)
 	f.need(in.PodSubnet == "" || isIPv4Network(in.PodSubnet), "the pod subnet %q is not an IPv4 network", in.PodSubnet)
 	if in.PauseImage != "" {
@@ -49,7 +50,8 @@ func (in Inputs) validate() error {
 	f.need(isDigest(in.Agent.SHA256), "the agent's sha256 %q is not a digest", in.Agent.SHA256)
 	for _, component := range in.Payload {
 		for _, file := range component.Files {
-			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name, component.Name, file.SHA256)
+			f.need(isDigest(file.SHA256), "%s of component %s: sha256 %q is not a digest", file.Name,
+				component.Name, file.SHA256)
 		}
 	}
 	if len(f) > 0 {

@@ -61,6 +61,7 @@ func (s LogSettings) lumberjackArguments() []string {
 	}
 	days := int(math.Ceil(s.FileAge.Hours() / (24 * time.Hour).Hours()))
 	return []string{
-		"--logfile-maxsize=" + strconv.FormatInt(size, 10), "--logfile-maxage=" + strconv.Itoa(days), "--logfile-maxbackups=0",
+		"--logfile-maxsize=" + strconv.FormatInt(size, 10), "--logfile-maxage=" + strconv.Itoa(days),
+		"--logfile-maxbackups=0",
 	}
 }

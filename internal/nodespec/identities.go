@@ -54,7 +54,8 @@ var identityTable = []ServiceIdentity{
 		Service: ServiceAgent, User: "system:node:" + nodePlaceholder, Group: "system:nodes",
 		Directory: pkiDirectory,
 		// It goes by the kubelet's certificate.
-		Rights: "writes the condition " + ConditionConfiguration + " of its own Node, and nothing else: the node authorizer and NodeRestriction",
+		Rights: "writes the condition " + ConditionConfiguration +
+			" of its own Node, and nothing else: the node authorizer and NodeRestriction",
 	},
 }
 
@@ -100,7 +101,8 @@ func clientFiles(service string) []string {
 }
 
 func clientFileList(in Inputs) []File {
-	return []File{inherited(apiServerCAFile, in.Cluster.APIServerCA), inherited(kubeconfigFile, kubeconfig(in, ServiceKubelet))}
+	return []File{inherited(apiServerCAFile, in.Cluster.APIServerCA),
+		inherited(kubeconfigFile, kubeconfig(in, ServiceKubelet))}
 }
 
 // kubeconfig leads to the certificate of a service, and only to the internal API server.

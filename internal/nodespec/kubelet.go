@@ -14,7 +14,8 @@ const (
 // kubelet registers the node and runs its pods. Source of the flags: k8s.io/kubernetes/cmd/kubelet/app/options.
 func kubelet(in Inputs, p *programs) Service {
 	arguments := []string{
-		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile, "--cert-dir=" + pkiDirectory,
+		p.path("kubelet.exe"), "--config=" + kubeletConfigFile, "--kubeconfig=" + kubeconfigFile,
+		"--cert-dir=" + pkiDirectory,
 		"--windows-service",
 		// Pods that keep all processors busy must not make the node NotReady.
 		"--windows-priorityclass=ABOVE_NORMAL_PRIORITY_CLASS",

@@ -18,21 +18,27 @@ var kubeletFields = map[string]string{
 	"tlsCipherSuites": "", "tlsCurvePreferences": "", "tlsMinVersion": "", featureGates: "",
 	"kubeAPIBurst": "", "kubeAPIQPS": "", "eventBurst": "", "eventRecordQPS": "", "streamingConnectionIdleTimeout": "",
 	"enableDebugFlagsHandler": "", "enableProfilingHandler": "",
-	"enableServer": itsOwn, "enableDebuggingHandlers": itsOwn, "enableSystemLogHandler": itsOwn, "enableSystemLogQuery": itsOwn,
-	"address": itsOwn, "port": itsOwn, "readOnlyPort": itsOwn, "healthzBindAddress": itsOwn, "healthzPort": itsOwn,
+	"enableServer": itsOwn, "enableDebuggingHandlers": itsOwn, "enableSystemLogHandler": itsOwn,
+	"enableSystemLogQuery": itsOwn,
+	"address":              itsOwn, "port": itsOwn, "readOnlyPort": itsOwn, "healthzBindAddress": itsOwn,
+	"healthzPort":    itsOwn,
 	"authentication": itsOwn, "authorization": itsOwn, "rotateCertificates": itsOwn, "serverTLSBootstrap": itsOwn,
 	"tlsCertFile": aPath, "tlsPrivateKeyFile": aPath, "contentType": unset, "enableContentionProfiling": unset,
 	"logging": itsOwn, "tracing": "the collector of traces runs on Linux nodes only", "showHiddenMetricsForVersion": unset,
 
 	// The node and its status.
-	"maxPods": "", "podsPerCore": "", "nodeLeaseDurationSeconds": "", "nodeStatusMaxImages": "", "nodeStatusReportFrequency": "",
-	"nodeStatusUpdateFrequency": "", "syncFrequency": "", "volumeStatsAggPeriod": "", "configMapAndSecretChangeDetectionStrategy": "",
-	"crashLoopBackOff": "", "runtimeRequestTimeout": "",
-	"registerNode": itsOwn, "registerWithTaints": itsOwn, "providerID": "it is another for each node", "clusterDNS": hasAPlace,
+	"maxPods": "", "podsPerCore": "", "nodeLeaseDurationSeconds": "", "nodeStatusMaxImages": "",
+	"nodeStatusReportFrequency": "",
+	"nodeStatusUpdateFrequency": "", "syncFrequency": "", "volumeStatsAggPeriod": "",
+	"configMapAndSecretChangeDetectionStrategy": "",
+	"crashLoopBackOff":                          "", "runtimeRequestTimeout": "",
+	"registerNode": itsOwn, "registerWithTaints": itsOwn, "providerID": "it is another for each node",
+	"clusterDNS":    hasAPlace,
 	"clusterDomain": hasAPlace, "containerRuntimeEndpoint": itsOwn, "imageServiceEndpoint": itsOwn, "podCIDR": unset,
 	"enableControllerAttachDetach": unset, "localStorageCapacityIsolation": unset, "runOnce": unset,
-	"staticPodPath": aPath, "staticPodURL": unset, "staticPodURLHeader": unset, "fileCheckFrequency": unset, "httpCheckFrequency": unset,
-	"podLogsDir": aPath, "resolvConf": aPath, "volumePluginDir": aPath,
+	"staticPodPath": aPath, "staticPodURL": unset, "staticPodURLHeader": unset, "fileCheckFrequency": unset,
+	"httpCheckFrequency": unset,
+	"podLogsDir":         aPath, "resolvConf": aPath, "volumePluginDir": aPath,
 
 	// Images, logs and what is cleaned up.
 	"imageGCHighThresholdPercent": "", "imageGCLowThresholdPercent": "", "imageMaximumGCAge": "", "imageMinimumGCAge": "",
@@ -45,16 +51,21 @@ var kubeletFields = map[string]string{
 	// What the node keeps for itself.
 	"systemReserved": sizedForLinux, "kubeReserved": sizedForLinux, "enforceNodeAllocatable": cgroups, "systemReservedCgroup": cgroups,
 	"kubeReservedCgroup": cgroups, "reservedSystemCPUs": sizedForLinux, "reservedMemory": sizedForLinux,
-	"cpuManagerPolicy": affinity, "cpuManagerPolicyOptions": affinity, "cpuManagerReconcilePeriod": affinity, "memoryManagerPolicy": affinity,
+	"cpuManagerPolicy": affinity, "cpuManagerPolicyOptions": affinity, "cpuManagerReconcilePeriod": affinity,
+	"memoryManagerPolicy":   affinity,
 	"topologyManagerPolicy": affinity, "topologyManagerPolicyOptions": affinity, "topologyManagerScope": affinity,
-	"shutdownGracePeriod": shutdown, "shutdownGracePeriodByPodPriority": shutdown, "shutdownGracePeriodCriticalPods": shutdown,
+	"shutdownGracePeriod": shutdown, "shutdownGracePeriodByPodPriority": shutdown,
+	"shutdownGracePeriodCriticalPods": shutdown,
 
 	// What only Linux has.
-	"cgroupDriver": cgroups, "cgroupRoot": cgroups, "cgroupsPerQOS": cgroups, "failCgroupV1": cgroups, "kernelMemcgNotification": cgroups,
-	"kubeletCgroups": cgroups, "memoryReservationPolicy": cgroups, "memoryThrottlingFactor": cgroups, "qosReserved": cgroups,
+	"cgroupDriver": cgroups, "cgroupRoot": cgroups, "cgroupsPerQOS": cgroups, "failCgroupV1": cgroups,
+	"kernelMemcgNotification": cgroups,
+	"kubeletCgroups":          cgroups, "memoryReservationPolicy": cgroups, "memoryThrottlingFactor": cgroups,
+	"qosReserved":          cgroups,
 	"singleProcessOOMKill": cgroups, "systemCgroups": cgroups, "cpuCFSQuota": cgroups, "cpuCFSQuotaPeriod": cgroups,
 	"allowedUnsafeSysctls": linuxOnly, "failSwapOn": linuxOnly, "hairpinMode": linuxOnly, "iptablesDropBit": linuxOnly,
-	"iptablesMasqueradeBit": linuxOnly, "makeIPTablesUtilChains": linuxOnly, "maxOpenFiles": linuxOnly, "memorySwap": linuxOnly,
+	"iptablesMasqueradeBit": linuxOnly, "makeIPTablesUtilChains": linuxOnly, "maxOpenFiles": linuxOnly,
+	"memorySwap":  linuxOnly,
 	"oomScoreAdj": linuxOnly, "podPidsLimit": linuxOnly, "protectKernelDefaults": linuxOnly, "seccompDefault": linuxOnly,
 	"userNamespaces": linuxOnly,
 
@@ -86,7 +97,9 @@ func FollowsKubeletField(name string) bool {
 
 // FollowedKubeletFields returns the fields for which FollowsKubeletField is true, sorted.
 func FollowedKubeletFields() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool { return !FollowsKubeletField(name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(kubeletFields)), func(name string) bool {
+		return !FollowsKubeletField(name)
+	})
 }
 
 // The kubelet does not start with a feature gate that it does not know, or with another value of a locked one. The list

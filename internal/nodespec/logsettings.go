@@ -72,7 +72,8 @@ func ParseLogSettings(size, age, flush string) (LogSettings, error) {
 		}
 		parsed, err := time.ParseDuration(duration.value)
 		if err != nil || parsed < 0 {
-			return LogSettings{}, fmt.Errorf("%s is %q: it must be a duration that is not negative, such as 168h", duration.name, duration.value)
+			return LogSettings{}, fmt.Errorf("%s is %q: it must be a duration that is not negative, such as 168h",
+				duration.name, duration.value)
 		}
 		*duration.into = parsed
 	}

@@ -49,7 +49,8 @@ func summary(spec NodeSpec) string {
 		fmt.Fprintf(&b, "check      %s %s %s advisory: %v\n", check.Name, check.Kind, check.Target, check.Advisory)
 	}
 	for _, service := range spec.Services {
-		fmt.Fprintf(&b, "service    %s %s after %v needs %q\n", service.Name, service.StartType, service.Dependencies, service.Needs)
+		fmt.Fprintf(&b, "service    %s %s after %v needs %q\n", service.Name, service.StartType,
+			service.Dependencies, service.Needs)
 		for _, word := range host.SplitCommandLine(service.CommandLine) {
 			fmt.Fprintf(&b, "           %s\n", word)
 		}
@@ -89,8 +90,11 @@ func TestStartTypes(t *testing.T) {
 		if service.StartType != want {
 			t.Errorf("%s starts %s", service.Name, service.StartType)
 		}
-		if service.StartType == host.StartAutomatic && slices.ContainsFunc(service.Dependencies, func(d string) bool { return slices.Contains(manual, d) }) {
-			t.Errorf("Windows starts what %s depends on, %v, before the pods' network is there", service.Name, service.Dependencies)
+		if service.StartType == host.StartAutomatic && slices.ContainsFunc(service.Dependencies, func(d string) bool {
+			return slices.Contains(manual, d)
+		}) {
+			t.Errorf("Windows starts what %s depends on, %v, before the pods' network is there", service.Name,
+				service.Dependencies)
 		}
 	}
 }
@@ -98,7 +102,8 @@ func TestStartTypes(t *testing.T) {
 // Nodes of a cloud whose controllers run outside of the kubelet wait for them, and there is no other trace of a cloud
 // in the kubelet.
 func TestCloudProvider(t *testing.T) {
-	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true, "AWS": true, "Azure": true, "GCP": true} {
+	for platform, want := range map[string]bool{"None": false, "BareMetal": false, "VSphere": true, "Nutanix": true,
+		"AWS": true, "Azure": true, "GCP": true} {
 		words := wordsOf(t, mustMake(t, platformInputs(platform)), ServiceKubelet)
 		if has := slices.Contains(words, "--cloud-provider=external"); has != want {
 			t.Errorf("on %s the kubelet has an external cloud provider: %v", platform, has)
@@ -110,7 +115,8 @@ func TestCloudProvider(t *testing.T) {
 }
 
 func TestMetadataRoute(t *testing.T) {
-	for platform, want := range map[string][]string{"None": nil, "Azure": nil, "VSphere": nil, "AWS": {"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
+	for platform, want := range map[string][]string{"None": nil, "Azure": nil, "VSphere": nil,
+		"AWS": {"169.254.169.254/32"}, "GCP": {"169.254.169.254/32"}} {
 		if routes := mustMake(t, platformInputs(platform)).Routes; !slices.Equal(routes, want) {
 			t.Errorf("on %s the routes are %v", platform, routes)
 		}

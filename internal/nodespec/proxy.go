@@ -60,7 +60,8 @@ func (p Proxy) Validate() error {
 	}
 	for entry := range strings.SplitSeq(p.NoProxy, ",") {
 		if entry = strings.TrimSpace(entry); !isWord(entry) {
-			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is not a name, address or network", entry))
+			faults = append(faults, fmt.Errorf("the cluster's proxy: the entry %q of noProxy is not a name, address or network",
+				entry))
 		}
 	}
 	return errors.Join(faults...)

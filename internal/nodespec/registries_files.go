@@ -81,7 +81,9 @@ func configuredRegistries(in Inputs) []Registry {
 		}
 	}
 	registries = slices.DeleteFunc(registries, func(r Registry) bool { return !IsRegistryHost(r.Host) })
-	slices.SortStableFunc(registries, func(a, b Registry) int { return strings.Compare(registryFolder(a.Host), registryFolder(b.Host)) })
+	slices.SortStableFunc(registries, func(a, b Registry) int {
+		return strings.Compare(registryFolder(a.Host), registryFolder(b.Host))
+	})
 	return slices.CompactFunc(registries, func(a, b Registry) bool { return a.Host == b.Host })
 }
 
@@ -129,7 +131,8 @@ func credentialFiles(registries Registries) []File {
 	if len(auths) == 0 {
 		return nil
 	}
-	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})), Access: host.AccessAdministrators}}
+	return []File{{Path: kubeletCredentialsFile, Secret: Secret(encode(object{"auths": auths})),
+		Access: host.AccessAdministrators}}
 }
 
 // credentialHost returns the host whose images credentials are for. Docker Hub's stand under the name that docker login
@@ -266,7 +269,9 @@ func distinctMirrors(mirrors []Mirror) []Mirror {
 		if !isEndpointHost(mirror.Host) || !isRepositoryPath(mirror.Path) {
 			continue
 		}
-		if i := slices.IndexFunc(list, func(m Mirror) bool { return address(m.Host) == address(mirror.Host) && m.Path == mirror.Path }); i >= 0 {
+		if i := slices.IndexFunc(list, func(m Mirror) bool {
+			return address(m.Host) == address(mirror.Host) && m.Path == mirror.Path
+		}); i >= 0 {
 			list[i].Tags = list[i].Tags || mirror.Tags
 			continue
 		}

@@ -103,13 +103,16 @@ func (c Config) addControllers(mgr ctrl.Manager) (*remote.Pool, error) {
 }
 
 // addMachineControllers adds the controllers that work with Machines.
-func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate, eventRecorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
-	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(), Namespace: c.Namespace, Events: eventRecorder, Cluster: facts.Current}
+func (c Config) addMachineControllers(mgr ctrl.Manager, kept cache.Cache, gate disruption.Gate,
+	eventRecorder events.EventRecorder, facts *clusterconfig.Source, changed <-chan event.GenericEvent) error {
+	machines := &machine.Reconciler{Client: mgr.GetClient(), Machines: kept, Live: mgr.GetAPIReader(),
+		Namespace: c.Namespace, Events: eventRecorder, Cluster: facts.Current}
 	if err := machines.SetupWithManager(mgr, kept, changed); err != nil {
 		return err
 	}
 	replacements := &replacement.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate, Events: eventRecorder, Clock: c.Clock,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: c.Namespace, Version: c.Version, Gate: gate,
+		Events: eventRecorder, Clock: c.Clock,
 	}
 	return replacements.SetupWithManager(mgr, kept)
 }

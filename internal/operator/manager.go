@@ -34,7 +34,8 @@ const leaderElectionID = "windows-machine-config-operator"
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cluster.AddToScheme, machinev1beta1.Install, operatorcondition.AddToScheme,
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, cluster.AddToScheme, machinev1beta1.Install,
+		operatorcondition.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register API types: %w", err)

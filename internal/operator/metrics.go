@@ -69,7 +69,8 @@ func (s *servingCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 func selfSigned() (*tls.Certificate, error) {
-	certificate, key, err := cert.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+	certificate, key, err := cert.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil,
+		"")
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for the metrics server: %w", err)
 	}

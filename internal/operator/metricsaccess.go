@@ -74,7 +74,8 @@ type verdict struct {
 
 func newAccess(r reviewer, c clock.PassiveClock, log logr.Logger, next http.Handler) *access {
 	return &access{
-		reviewer: r, clock: c, log: log, next: next, slots: make(chan struct{}, reviewsAtOnce), known: map[[sha256.Size]byte]verdict{},
+		reviewer: r, clock: c, log: log, next: next, slots: make(chan struct{}, reviewsAtOnce),
+		known: map[[sha256.Size]byte]verdict{},
 	}
 }
 
@@ -157,7 +158,9 @@ func (a *access) remember(key [sha256.Size]byte, status int) {
 	defer a.mu.Unlock()
 	now := a.clock.Now()
 	if len(a.known) >= tokensKnown {
-		maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, v verdict) bool { return !now.Before(v.until) || v.status != http.StatusOK })
+		maps.DeleteFunc(a.known, func(_ [sha256.Size]byte, v verdict) bool {
+			return !now.Before(v.until) || v.status != http.StatusOK
+		})
 	}
 	if len(a.known) >= tokensKnown {
 		return // So many that may read: each is asked about again.

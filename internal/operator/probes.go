@@ -64,7 +64,8 @@ func checkPasses(gatherer prometheus.Gatherer) error {
 					controller = label.GetValue()
 				}
 			}
-			return fmt.Errorf("controller %s has worked on one object for %s, longer than %s: the operator must be restarted", controller, lasts, stuckLimit)
+			return fmt.Errorf("controller %s has worked on one object for %s, longer than %s: the operator must be restarted",
+				controller, lasts, stuckLimit)
 		}
 	}
 	return nil

@@ -66,7 +66,8 @@ func (w *whenServed) Start(ctx context.Context) error {
 			why = err.Error()
 		}
 		if why != told {
-			log.Info("what depends on the resource waits for it; the rest of the operator works", "why", why, "askedEach", servedInterval.String())
+			log.Info("what depends on the resource waits for it; the rest of the operator works", "why", why, "askedEach",
+				servedInterval.String())
 			told = why
 		}
 		select {
@@ -101,6 +102,8 @@ func servedBy(api rest.Interface) func(context.Context, schema.GroupVersionResou
 		if err != nil {
 			return false, fmt.Errorf("ask the API server for %s: %w", resource.GroupVersion(), err)
 		}
-		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == resource.Resource
+		}), nil
 	}
 }

@@ -41,7 +41,8 @@ func (p *Payload) Pack(w io.Writer, sums []string) (int64, error) {
 		return 0, fmt.Errorf("pack the payload: %w", err)
 	}
 	counter := &countingWriter{w: w}
-	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+	encoder, err := zstd.NewWriter(counter, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(windowFor(items, p.manifest.WindowBytes)), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return 0, fmt.Errorf("pack the payload: %w", err)
@@ -78,7 +79,9 @@ func (p *Payload) selectItems(sums []string) ([]item, error) {
 	}
 	for _, patch := range p.manifest.Patches {
 		if wanted[patch.SHA256] {
-			items = append(items, item{"patch to " + patch.To, patch.SHA256, patch.Size, func() (io.ReadCloser, error) { return p.OpenPatch(patch) }})
+			items = append(items, item{"patch to " + patch.To, patch.SHA256, patch.Size, func() (io.ReadCloser, error) {
+				return p.OpenPatch(patch)
+			}})
 			delete(wanted, patch.SHA256)
 		}
 	}

@@ -112,13 +112,16 @@ var (
 func (m Manifest) Validate() error {
 	var faults []error
 	if m.Schema != SchemaVersion {
-		return fmt.Errorf("it has schema version %d, but this program supports %d: use the payload of the same release", m.Schema, SchemaVersion)
+		return fmt.Errorf("it has schema version %d, but this program supports %d: use the payload of the same release",
+			m.Schema, SchemaVersion)
 	}
 	if m.Version == "" {
 		faults = append(faults, errors.New("it has no version"))
 	}
-	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes || m.WindowBytes&(m.WindowBytes-1) != 0) {
-		faults = append(faults, fmt.Errorf("windowBytes %d is not a power of two from %d to %d", m.WindowBytes, minWindowBytes, maxWindowBytes))
+	if m.WindowBytes != 0 && (m.WindowBytes < minWindowBytes || m.WindowBytes > maxWindowBytes ||
+		m.WindowBytes&(m.WindowBytes-1) != 0) {
+		faults = append(faults, fmt.Errorf("windowBytes %d is not a power of two from %d to %d", m.WindowBytes,
+			minWindowBytes, maxWindowBytes))
 	}
 	names, sizes := map[string]bool{}, map[string]int64{}
 	for _, c := range m.Components {
@@ -130,7 +133,8 @@ func (m Manifest) Validate() error {
 	}
 	for _, absent := range m.Absent {
 		if names[absent.Name] || !componentName.MatchString(absent.Name) || absent.Reason == "" {
-			faults = append(faults, fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name", absent.Name))
+			faults = append(faults,
+				fmt.Errorf("the absent component %q is present, listed twice, has no reason or no valid name", absent.Name))
 		}
 		names[absent.Name] = true
 	}

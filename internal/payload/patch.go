@@ -49,7 +49,8 @@ type PatchHeader struct {
 // MakePatch writes a patch that turns one content into another. Equal input gives equal bytes. It needs about three
 // times as much memory as the contents are large.
 func MakePatch(w io.Writer, from, to []byte) error {
-	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to), ToSize: int64(len(to))}
+	header := PatchHeader{FromSHA256: digestOf(from), FromSize: int64(len(from)), ToSHA256: digestOf(to),
+		ToSize: int64(len(to))}
 	if len(from) == 0 || len(to) == 0 {
 		return errors.New("make a patch: the old or the new file is empty: a patch would save nothing")
 	}

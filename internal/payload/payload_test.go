@@ -51,7 +51,8 @@ func testBuild(compress bool) Build {
 	return Build{Version: "v10.0.0", Compress: compress, Components: []Source{
 		source("wicd", true, map[string][]byte{"wicd.exe": agent}, "wicd.exe"),
 		source("kubelet", true, map[string][]byte{"kubelet.exe": kubelet}, "kubelet.exe"),
-		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty}, `bin\shared.exe`, `bin\empty.txt`),
+		source("cni", true, map[string][]byte{`bin\shared.exe`: shared, `bin\empty.txt`: empty},
+			`bin\shared.exe`, `bin\empty.txt`),
 		azureSource,
 	}}
 }

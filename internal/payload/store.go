@@ -117,8 +117,9 @@ func (p *Payload) checkComponent(c Component) error {
 	var faults []error
 	for _, f := range c.Files {
 		if err := p.checkFile(f); err != nil {
-			faults = append(faults, fmt.Errorf("component %s: file %s: %w; build the payload again, or put the file in place as %s",
-				c.Name, f.Path, err, p.storePath(f.SHA256)))
+			faults = append(faults,
+				fmt.Errorf("component %s: file %s: %w; build the payload again, or put the file in place as %s",
+					c.Name, f.Path, err, p.storePath(f.SHA256)))
 		}
 	}
 	return errors.Join(faults...)

@@ -41,7 +41,8 @@ type Source struct {
 // Write writes a payload into a folder, which it makes if need be: first the files, at last the manifest. Files that
 // are in the store already are not written again. Equal input gives equal bytes.
 func Write(directory string, build Build) (*Payload, error) {
-	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes, Absent: build.Absent}
+	manifest := Manifest{Schema: SchemaVersion, Version: build.Version, WindowBytes: build.WindowBytes,
+		Absent: build.Absent}
 	store := filepath.Join(directory, storeName)
 	if err := os.MkdirAll(store, 0o755); err != nil { //nolint:gosec // G301: part of an image, for whatever user its container has
 		return nil, fmt.Errorf("write the payload: %w", err)

@@ -99,7 +99,8 @@ func (r *restorer) path(path string) {
 		if fact.LinkTarget != before.LinkTarget {
 			r.add(MakeLink{Link: nodespec.Link{Path: path, Target: before.LinkTarget}}, false)
 		}
-	case !there || fact.LinkTarget != "" || fact.SHA256 != Digest(before.Content) || !sameAccess(fact.Access, before.Access):
+	case !there || fact.LinkTarget != "" || fact.SHA256 != Digest(before.Content) ||
+		!sameAccess(fact.Access, before.Access):
 		r.add(WriteFile{File: nodespec.File{Path: path, Content: string(before.Content), Access: before.Access}}, false)
 	}
 }

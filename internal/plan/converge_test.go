@@ -99,7 +99,10 @@ func (o *operator) do(steps []plan.Step) {
 		if o.m.disturbed && !step.DisturbsPods {
 			o.t.Fatalf("%s disturbs pods without saying so", step.Name)
 		}
-		if await, ok := step.Operation.(plan.AwaitNetwork); ok && !slices.ContainsFunc(o.m.Networks, func(n host.HNSNetwork) bool { return n.Name == await.Network }) {
+		if await, ok := step.Operation.(plan.AwaitNetwork); ok && !slices.ContainsFunc(o.m.Networks,
+			func(n host.HNSNetwork) bool {
+				return n.Name == await.Network
+			}) {
 			o.t.Fatalf("nothing makes the network that is waited for")
 		}
 		o.steps = append(o.steps, step)
@@ -110,7 +113,9 @@ func (o *operator) do(steps []plan.Step) {
 // not there.
 func guarded(t fataler, m *model, spec nodespec.NodeSpec, step plan.Step) {
 	t.Helper()
-	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool { return n.Name == m.network && n.Subnet == m.subnet }) {
+	if slices.ContainsFunc(m.Networks, func(n host.HNSNetwork) bool {
+		return n.Name == m.network && n.Subnet == m.subnet
+	}) {
 		return
 	}
 	if _, writes := step.Operation.(plan.WriteFile); writes && plan.IsForNetwork(step, spec) {

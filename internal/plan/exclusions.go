@@ -45,7 +45,9 @@ func excluded(list []host.Exclusion, exclusion host.Exclusion) bool {
 // runs reports whether a process runs from what is excluded, such as a shim of a former release, which lives as long as
 // its container.
 func runs(facts Facts, exclusion host.Exclusion) bool {
-	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool { return nodespec.SamePath(process.Path, exclusion.Value) })
+	return slices.ContainsFunc(facts.Processes, func(process host.Process) bool {
+		return nodespec.SamePath(process.Path, exclusion.Value)
+	})
 }
 
 // WithExclusion returns the ledger with an exclusion that we are about to add, because it was absent.

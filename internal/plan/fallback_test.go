@@ -176,7 +176,8 @@ func TestWhatANewOperatorAloneChanges(t *testing.T) {
 		next.Services = slices.Clone(spec.Services)
 		next.Services[len(next.Services)-1].CommandLine = `C:\k\wicd\ba9876543210\wicd.exe service`
 		p := plan.Make(m.Facts, next)
-		want := []string{"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent, "StartService " + nodespec.ServiceAgent}
+		want := []string{"StopService " + nodespec.ServiceAgent, "ConfigureService " + nodespec.ServiceAgent,
+			"StartService " + nodespec.ServiceAgent}
 		if !slices.Equal(names(p.Steps), want) {
 			t.Errorf("got %q", names(p.Steps))
 		}

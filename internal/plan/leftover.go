@@ -22,7 +22,8 @@ type leftovers struct {
 // know, or for a file that only an older operator has.
 func findLeftovers(facts Facts, spec nodespec.NodeSpec) leftovers {
 	l := leftovers{known: slices.Concat(recordedPaths(spec), OlderPaths())}
-	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`}, identityDirectories(spec)...)
+	l.folders = append([]string{nodespec.Root, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`},
+		identityDirectories(spec)...)
 	for _, service := range spec.Services {
 		fact, there := facts.service(service.Name)
 		if !there || !leftover(fact) || recordedService(facts.Ledger, service.Name) {
@@ -57,7 +58,9 @@ func recordedService(ledger Ledger, name string) bool {
 func (l leftovers) services(facts Facts, spec nodespec.NodeSpec) []string {
 	var names []string
 	for name, service := range facts.Services {
-		named := slices.ContainsFunc(spec.Services, func(wanted nodespec.Service) bool { return strings.EqualFold(wanted.Name, name) })
+		named := slices.ContainsFunc(spec.Services, func(wanted nodespec.Service) bool {
+			return strings.EqualFold(wanted.Name, name)
+		})
 		if !named && strings.HasPrefix(service.Description, nodespec.DescriptionPrefix) {
 			names = append(names, name)
 		}
@@ -101,7 +104,9 @@ func (l leftovers) path(facts Facts, path string) PathBefore {
 	if !before.Directory || !shared && !nodespec.SamePath(path, nodespec.Root) {
 		return before
 	}
-	before.Entries = slices.DeleteFunc(slices.Clone(before.Entries), func(name string) bool { return l.goes(facts, path, name) })
+	before.Entries = slices.DeleteFunc(slices.Clone(before.Entries), func(name string) bool {
+		return l.goes(facts, path, name)
+	})
 	if len(before.Entries) == 0 {
 		return PathBefore{}
 	}
@@ -128,7 +133,9 @@ func (l leftovers) theirs(path string) bool {
 	if _, shared := nodespec.NodesOwn(path, ""); shared || nodespec.SamePath(path, nodespec.Root) {
 		return false
 	}
-	place := slices.ContainsFunc(l.folders, func(folder string) bool { return folder != "" && nodespec.Within(path, folder) })
+	place := slices.ContainsFunc(l.folders, func(folder string) bool {
+		return folder != "" && nodespec.Within(path, folder)
+	})
 	return place && slices.ContainsFunc(l.known, func(known string) bool { return nodespec.Within(known, path) })
 }
 
@@ -137,7 +144,10 @@ func (l leftovers) variables(facts Facts) []string {
 	if !l.daemon {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(olderVariables), func(name string) bool { _, there := facts.Environment[name]; return !there })
+	return slices.DeleteFunc(slices.Clone(olderVariables), func(name string) bool {
+		_, there := facts.Environment[name]
+		return !there
+	})
 }
 
 // variable is what is remembered of a variable.

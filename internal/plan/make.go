@@ -177,7 +177,8 @@ func (m *maker) setFirewall() {
 		case !there:
 			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s is not there", rule.Name)
 		case !sameRule(fact, rule):
-			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name, rule.Protocol, rule.LocalPort)
+			m.add(SetFirewallRule{Rule: rule}, "firewall rule %s does not allow %s port %d as it should", rule.Name,
+				rule.Protocol, rule.LocalPort)
 		}
 	}
 }
@@ -235,7 +236,8 @@ func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 			return "the Windows feature " + feature + " takes effect only after a restart"
 		}
 	}
-	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) || facts.System.PendingHostName != "") {
+	if spec.HostName != "" && (!strings.EqualFold(facts.System.HostName, spec.HostName) ||
+		facts.System.PendingHostName != "") {
 		return "the computer name " + spec.HostName + " takes effect only after a restart"
 	}
 	return ""

@@ -182,7 +182,8 @@ func (m *model) doFile(operation plan.Operation) {
 		m.Files[o.Directory.Path] = fact
 	case plan.WriteFile:
 		content := o.File.Bytes()
-		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content), Access: plan.FileAccess(o.File)}
+		m.Files[o.File.Path] = plan.FileFact{SHA256: plan.Digest(content), Text: plan.TextDigest(content),
+			Access: plan.FileAccess(o.File)}
 	case plan.MakeLink:
 		m.Files[o.Link.Path] = plan.FileFact{LinkTarget: o.Link.Target}
 	case plan.InstallRelease:

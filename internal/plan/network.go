@@ -48,7 +48,9 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 	case WriteFile:
 		path = o.File.Path
 	}
-	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool { return needsNetwork(file) && nodespec.SamePath(file.Path, path) })
+	return slices.ContainsFunc(spec.Files, func(file nodespec.File) bool {
+		return needsNetwork(file) && nodespec.SamePath(file.Path, path)
+	})
 }
 
 // markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the

@@ -16,9 +16,11 @@ import (
 // removed.
 var olderFiles = below(map[string][]string{
 	nodespec.Root: {
-		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe", "windows_exporter.exe",
+		"kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe", "csi-proxy.exe", "hybrid-overlay-node.exe",
+		"windows_exporter.exe",
 		"windows-instance-config-daemon.exe", "azure-cloud-node-manager.exe", "ecr-credential-provider.exe", "wmcb.exe",
-		"kubelet.conf", "kube-proxy.conf", "kubelet-ca.crt", "bootstrap-ca.crt", "bootstrap-kubeconfig", "kubeconfig", "wicd-kubeconfig",
+		"kubelet.conf", "kube-proxy.conf", "kubelet-ca.crt", "bootstrap-ca.crt", "bootstrap-kubeconfig",
+		"kubeconfig", "wicd-kubeconfig",
 		"ca-bundle.crt", "imported-certs.pem", "cloud.conf", "credential-provider-config.yaml",
 	},
 	`C:\k\cni`:        {"host-local.exe", "win-bridge.exe", "win-overlay.exe", "flannel.exe"},
@@ -26,7 +28,8 @@ var olderFiles = below(map[string][]string{
 	`C:\k\containerd`: {"containerd.exe", "containerd-shim-runhcs-v1.exe", "containerd_conf.toml"},
 	`C:\k\tls`:        {"windows-exporter-webconfig.yaml"},
 	`C:\k\tls\certs`:  {"tls.crt", "tls.key"},
-	`C:\Temp`:         {"gcp-get-hostname.ps1", "windows-defender-exclusion.ps1", "hns.psm1", "network-conf.ps1", "wget-ignore-cert.ps1"},
+	`C:\Temp`: {"gcp-get-hostname.ps1", "windows-defender-exclusion.ps1", "hns.psm1", "network-conf.ps1",
+		"wget-ignore-cert.ps1"},
 	`C:\Windows\Temp`: {"worker.ign"},
 })
 
@@ -121,14 +124,17 @@ func samePathIn(paths []string, path string) bool {
 func OlderNode() nodespec.NodeSpec {
 	spec := nodespec.NodeSpec{
 		Identity: nodespec.Identity{Directory: `C:\var\lib\kubelet\pki`},
-		Network:  nodespec.Network{OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork", "OVNKubernetesHybridOverlayNetwork"}},
+		Network: nodespec.Network{OwnedNetworks: []string{"BaseOVNKubernetesHybridOverlayNetwork",
+			"OVNKubernetesHybridOverlayNetwork"}},
 	}
 	folders := []string{
-		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, olderMirrors, `C:\k\etc`, `C:\k\tls`, `C:\k\wicd-certs`,
+		nodespec.Root, `C:\k\cni`, `C:\k\cni\config`, `C:\k\containerd`, olderMirrors, `C:\k\etc`,
+		`C:\k\tls`, `C:\k\wicd-certs`,
 		`C:\var`, `C:\var\lib`, nodespec.LogRoot, `C:\var\lib\kubelet`, `C:\var\lib\cni`, `C:\ProgramData\containerd`,
 	}
 	for _, name := range []string{
-		"containerd", nodespec.ServiceKubelet, "hybrid-overlay-node", "kube-proxy", "windows_exporter", "csi-proxy", "cloud-node-manager",
+		"containerd", nodespec.ServiceKubelet, "hybrid-overlay-node", "kube-proxy", "windows_exporter", "csi-proxy",
+		"cloud-node-manager",
 		nodespec.ServiceAgent,
 	} {
 		spec.Services = append(spec.Services, nodespec.Service{ServiceConfig: host.ServiceConfig{Name: name}})
@@ -181,7 +187,8 @@ func (m *maker) killReplaced() {
 		}
 		for _, process := range m.facts.Processes {
 			if nodespec.SamePath(process.Path, link.Path) && !ofServices[process.PID] {
-				m.addStep(Step{Operation: KillProcess{Process: process}, Reason: "its program " + link.Path + " is replaced", DisturbsPods: true})
+				m.addStep(Step{Operation: KillProcess{Process: process}, Reason: "its program " + link.Path + " is replaced",
+					DisturbsPods: true})
 			}
 		}
 	}

@@ -77,11 +77,14 @@ func pathBefore(facts Facts, path string) PathBefore {
 	if !there {
 		return PathBefore{}
 	}
-	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget, Entries: fact.Entries}
+	before := PathBefore{Existed: true, Directory: fact.Directory, Access: fact.Access, LinkTarget: fact.LinkTarget,
+		Entries: fact.Entries}
 	if nodespec.SamePath(path, nodespec.Root) {
 		// The operator made it to put the agent there, unless it holds something else.
 		agent := strings.TrimPrefix(nodespec.AgentRoot, nodespec.Root+`\`)
-		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool { return strings.EqualFold(entry, agent) })
+		before.Entries = slices.DeleteFunc(slices.Clone(fact.Entries), func(entry string) bool {
+			return strings.EqualFold(entry, agent)
+		})
 		if len(before.Entries) == 0 {
 			return PathBefore{}
 		}

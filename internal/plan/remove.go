@@ -168,7 +168,8 @@ func (r *remover) restart() {
 	if reason == "" {
 		return
 	}
-	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true, DisturbsPods: true})
+	r.steps = append(r.steps, Step{Name: Name(Reboot{}), Operation: Reboot{Reason: reason}, Reason: reason, Reboots: true,
+		DisturbsPods: true})
 }
 
 func (r *remover) restartReason() string {

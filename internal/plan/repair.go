@@ -39,7 +39,9 @@ func (m *maker) holdBack(failed []string) (left string) {
 		return ""
 	}
 	m.releases = slices.DeleteFunc(m.releases, func(release nodespec.Release) bool {
-		return slices.ContainsFunc(m.lacking, func(lacking nodespec.Release) bool { return lacking.Directory == release.Directory })
+		return slices.ContainsFunc(m.lacking, func(lacking nodespec.Release) bool {
+			return lacking.Directory == release.Directory
+		})
 	})
 	m.links = slices.DeleteFunc(slices.Clone(m.links), func(link nodespec.Link) bool { return m.ofLacking(link.Target) })
 	m.holdServices()
@@ -60,7 +62,9 @@ func (m *maker) nowhere(release nodespec.Release) string {
 
 // ofLacking reports whether a command line or a path names something in the folder of a release that lacks files.
 func (m *maker) ofLacking(commandLine string) bool {
-	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool { return Mentions(commandLine, release.Directory) })
+	return slices.ContainsFunc(m.lacking, func(release nodespec.Release) bool {
+		return Mentions(commandLine, release.Directory)
+	})
 }
 
 // holdServices marks the services that stay as they are: those that run or are to run from a release that lacks files,
@@ -71,7 +75,8 @@ func (m *maker) holdServices() {
 	for _, service := range slices.Backward(m.ordered()) {
 		name := strings.ToLower(service.Name)
 		fact, runs := m.running(service.Name)
-		m.held[name] = pinned[name] || m.ofLacking(service.CommandLine) || m.ofLacking(fact.CommandLine) || m.ofLacking(fact.RunningCommandLine)
+		m.held[name] = pinned[name] || m.ofLacking(service.CommandLine) || m.ofLacking(fact.CommandLine) ||
+			m.ofLacking(fact.RunningCommandLine)
 		if !runs || !pinned[name] && m.canStart(fact) {
 			continue
 		}
@@ -94,7 +99,8 @@ func (m *maker) holdsFile(file nodespec.File) bool {
 		}
 		fact, there := m.facts.service(service.Name)
 		_, runs := m.running(service.Name)
-		return runs || there && fact.CommandLine != service.CommandLine && !slices.Contains(file.Needs, nodespec.NeedSourceVIP)
+		return runs || there && fact.CommandLine != service.CommandLine &&
+			!slices.Contains(file.Needs, nodespec.NeedSourceVIP)
 	})
 }
 
@@ -103,7 +109,8 @@ func (m *maker) canStart(fact host.Service) bool {
 	for _, release := range m.lacking {
 		for _, file := range release.Files {
 			path := release.Path(file)
-			if m.facts.Files[path].SHA256 != file.SHA256 && strings.Contains(strings.ToLower(fact.CommandLine), strings.ToLower(path)) {
+			if m.facts.Files[path].SHA256 != file.SHA256 && strings.Contains(strings.ToLower(fact.CommandLine),
+				strings.ToLower(path)) {
 				return false
 			}
 		}
@@ -148,7 +155,8 @@ func (m *maker) startConfigured() {
 		if runs {
 			continue
 		}
-		away[name] = away[name] || configureReason(service.ServiceConfig, fact, there) != "" || !m.canStart(fact) || m.differs(service) ||
+		away[name] = away[name] || configureReason(service.ServiceConfig, fact, there) != "" || !m.canStart(fact) ||
+			m.differs(service) ||
 			slices.ContainsFunc(service.Dependencies, func(dependency string) bool { return away[strings.ToLower(dependency)] })
 		if !away[name] && service.StartType == host.StartManual {
 			m.add(StartService{Service: service.Name}, "service %s does not run", service.Name)

@@ -35,7 +35,8 @@ func sourceVIP(facts Facts, network nodespec.Network) string {
 		return ""
 	}
 	for _, endpoint := range facts.Endpoints {
-		if strings.EqualFold(endpoint.Name, network.SourceVIPEndpoint) && strings.EqualFold(endpoint.Network, network.HNSNetwork) {
+		if strings.EqualFold(endpoint.Name, network.SourceVIPEndpoint) && strings.EqualFold(endpoint.Network,
+			network.HNSNetwork) {
 			return endpoint.Address
 		}
 	}

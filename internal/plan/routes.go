@@ -14,7 +14,8 @@ import (
 func (m *maker) addRoutes() {
 	for _, destination := range m.spec.Routes {
 		if !m.facts.NoDefaultRoute && !m.facts.hasRoute(destination) {
-			m.add(AddRoute{Destination: destination}, "there is no route to %s through the adapter of the default route", destination)
+			m.add(AddRoute{Destination: destination}, "there is no route to %s through the adapter of the default route",
+				destination)
 		}
 	}
 }

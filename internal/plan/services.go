@@ -115,9 +115,10 @@ func (m *maker) stopServices() {
 func (m *maker) waiting() map[string]bool {
 	waiting := map[string]bool{}
 	for _, service := range m.ordered() {
-		waits := m.lacks(service.Needs) || m.cannotStart(service) || slices.ContainsFunc(service.Dependencies, func(dependency string) bool {
-			return waiting[strings.ToLower(dependency)]
-		})
+		waits := m.lacks(service.Needs) || m.cannotStart(service) || slices.ContainsFunc(service.Dependencies,
+			func(dependency string) bool {
+				return waiting[strings.ToLower(dependency)]
+			})
 		waiting[strings.ToLower(service.Name)] = waits
 	}
 	return waiting

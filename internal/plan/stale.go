@@ -75,7 +75,9 @@ func (m *maker) goesWhole(path string, stale map[string]bool) bool {
 	case !fact.Directory || fact.LinkTarget != "":
 		return true
 	}
-	return fact.Listed && !slices.ContainsFunc(fact.Entries, func(name string) bool { return !m.goesWhole(path+`\`+name, stale) })
+	return fact.Listed && !slices.ContainsFunc(fact.Entries, func(name string) bool {
+		return !m.goesWhole(path+`\`+name, stale)
+	})
 }
 
 // removeRelease removes the folder of a former release when nothing runs from it and the fallback does not need it.
@@ -96,7 +98,8 @@ func (m *maker) removeRelease(r *restorer, directory string) {
 	}
 	if _, there := m.facts.Files[directory]; there {
 		r.steps = append(r.steps, Step{
-			Name: Name(RemovePath{Path: directory}), Operation: RemovePath{Path: directory}, Reason: "nothing runs from this former release",
+			Name: Name(RemovePath{Path: directory}), Operation: RemovePath{Path: directory},
+			Reason: "nothing runs from this former release",
 		})
 	}
 }
@@ -150,7 +153,8 @@ func without[V any](entries map[string]V, kind string, wanted map[string]bool) m
 
 // specPaths returns all places that a spec names, and the ones that come with every spec.
 func specPaths(spec nodespec.NodeSpec) []string {
-	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot}, identityDirectories(spec)...)
+	paths := append([]string{nodespec.Root, nodespec.AgentRoot, nodespec.ReleasesRoot, nodespec.IncomingRoot},
+		identityDirectories(spec)...)
 	for _, directory := range spec.Directories {
 		paths = append(paths, directory.Path)
 	}
@@ -206,7 +210,8 @@ func Prune(facts Facts, spec nodespec.NodeSpec) Ledger {
 		return stale.routes[destination] && restored(facts, func(r *restorer) { r.route(destination) })
 	})
 	ledger.Exclusions = slices.DeleteFunc(slices.Clone(ledger.Exclusions), func(exclusion host.Exclusion) bool {
-		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() && !excluded(facts.Antivirus.Exclusions, exclusion)
+		return !excluded(spec.Exclusions, exclusion) && facts.Antivirus.known() &&
+			!excluded(facts.Antivirus.Exclusions, exclusion)
 	})
 	ledger.Paths = maps.Clone(ledger.Paths)
 	maps.DeleteFunc(ledger.Paths, func(path string, _ PathBefore) bool {

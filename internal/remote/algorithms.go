@@ -12,7 +12,8 @@ import (
 // cost an attacker on the way some work. What is broken outright (arcfour, ssh-dss, 3des-cbc,
 // diffie-hellman-group1-sha1) cannot be allowed.
 var legacyAlgorithms = []string{
-	ssh.InsecureKeyExchangeDH14SHA1, ssh.InsecureKeyExchangeDHGEXSHA1, ssh.InsecureCipherAES128CBC, ssh.HMACSHA1, ssh.InsecureHMACSHA196, ssh.KeyAlgoRSA,
+	ssh.InsecureKeyExchangeDH14SHA1, ssh.InsecureKeyExchangeDHGEXSHA1, ssh.InsecureCipherAES128CBC, ssh.HMACSHA1,
+	ssh.InsecureHMACSHA196, ssh.KeyAlgoRSA,
 }
 
 // ParseLegacyAlgorithms reads names of algorithms, separated by commas, for Dialer.LegacyAlgorithms.
@@ -45,9 +46,12 @@ func offeredAlgorithms(legacy []string, pinned *HostKey) algorithms {
 	allowed := func(known []string) []string {
 		return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !isAllowed(legacy, name) })
 	}
-	macs := slices.DeleteFunc(modern.MACs, func(name string) bool { return name == ssh.HMACSHA1 && !isAllowed(legacy, name) })
+	macs := slices.DeleteFunc(modern.MACs, func(name string) bool {
+		return name == ssh.HMACSHA1 && !isAllowed(legacy, name)
+	})
 	hostKeys := append([]string{
-		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256,
+		ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA512,
+		ssh.KeyAlgoRSASHA256,
 	}, allowed([]string{ssh.KeyAlgoRSA})...)
 	if pinned != nil {
 		first := algorithmsOfKey(pinned.Type)

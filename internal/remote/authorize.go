@@ -33,9 +33,10 @@ func Authorize(ctx context.Context, connection *Connection, publicKey ssh.Public
 	if publicKey == nil {
 		return errors.New("authorize a public key: there is none")
 	}
-	err := connection.operate(ctx, "an answer while the public key is authorized", func(_ context.Context, s *fileSession) error {
-		return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
-	})
+	err := connection.operate(ctx, "an answer while the public key is authorized",
+		func(_ context.Context, s *fileSession) error {
+			return authorize(s, publicKey, user, connection.target.Key.Signer().PublicKey())
+		})
 	return connection.verdict(ctx, err, func(err error) error {
 		return connection.transferFailed("authorize the operator's new public key for user "+user, err)
 	})

@@ -165,7 +165,8 @@ func dialError(target Target, err error) error {
 		return err
 	case errors.As(err, &unresolved):
 		e.Reason = ReasonNameNotResolved
-		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address, lastPart(unresolved.Err))
+		e.Message = fmt.Sprintf("the DNS name %s does not resolve to an address (%s)", target.Address,
+			lastPart(unresolved.Err))
 		e.Next = "correct the name, or its DNS record as the cluster's nodes see it"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Reason = ReasonConnectionTimedOut
@@ -210,7 +211,8 @@ func (h *handshake) run(ctx context.Context, d *Dialer) (*ssh.Client, error) {
 	config, err := h.config(d)
 	if err != nil {
 		return nil, &Error{Reason: ReasonAuthenticationFailed, Host: h.target.Address, Err: err,
-			Message: fmt.Sprintf("the private key cannot sign a login: %v", err), Next: "replace the key in Secret cloud-private-key"}
+			Message: fmt.Sprintf("the private key cannot sign a login: %v", err),
+			Next:    "replace the key in Secret cloud-private-key"}
 	}
 	var client *ssh.Client
 	var sshErr error

@@ -111,7 +111,8 @@ func (e *HostKeyUnexpectedError) Error() string {
 	if more := len(e.Expected) - mostExpected; more > 0 {
 		expected += fmt.Sprintf(" or one of %d more", more)
 	}
-	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s", e.Presented.Fingerprint(), e.Presented.Type, expected)
+	return fmt.Sprintf("at the first contact the host presented the SSH host key %s (%s), but the expected key is %s",
+		e.Presented.Fingerprint(), e.Presented.Type, expected)
 }
 
 // HostKeyWeakError is a host key that is too short to be safe.
@@ -121,7 +122,8 @@ type HostKeyWeakError struct {
 }
 
 func (e *HostKeyWeakError) Error() string {
-	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and RSA keys of less than %d bits can be forged", e.Presented.Fingerprint(), e.Bits, shortestRSA)
+	return fmt.Sprintf("the SSH host key %s is an RSA key of %d bits, and RSA keys of less than %d bits can be forged",
+		e.Presented.Fingerprint(), e.Bits, shortestRSA)
 }
 
 // LeftBehindError lists what could not be deleted; the cause of ReasonRemovalIncomplete.

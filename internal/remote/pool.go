@@ -33,7 +33,8 @@ type entry struct {
 // NewPool makes a pool of connections that dialer makes.
 func NewPool(dialer *Dialer) *Pool {
 	dialer = dialer.withDefaults()
-	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)), entries: map[string]*entry{}}
+	return &Pool{dialer: dialer, places: semaphore.NewWeighted(int64(dialer.Limits.Connections)),
+		entries: map[string]*entry{}}
 }
 
 // Get returns the living connection of target's instance, or dials. A connection with another address, user, key or
@@ -130,7 +131,8 @@ func (c *Connection) serves(target Target) bool {
 	if target.Port == 0 {
 		target.Port = DefaultPort
 	}
-	return c.alive() && c.target.Address == target.Address && c.target.Port == target.Port && c.target.User == target.User &&
+	return c.alive() && c.target.Address == target.Address && c.target.Port == target.Port &&
+		c.target.User == target.User &&
 		c.target.Key.Hash() == target.Key.Hash() && target.admits(c.hostKey) == nil
 }
 

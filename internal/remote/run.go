@@ -18,7 +18,8 @@ import (
 //
 // A failure that the agent reports is an *Error with the agent's reason that wraps *verb.Failure. When ctx ends, the
 // session is closed; the agent may live on.
-func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string, onLine func(verb.Line)) (verb.Line, error) {
+func (c *Connection) Run(ctx context.Context, agentPath string, name verb.Name, args []string,
+	onLine func(verb.Line)) (verb.Line, error) {
 	command, err := commandLine(agentPath, name, args)
 	if err != nil {
 		return verb.Line{}, err
@@ -125,7 +126,8 @@ func (x *execution) conclude(ctx context.Context, s *session) (verb.Line, error)
 		if failure == nil {
 			failure = &verb.Failure{Reason: verb.ReasonAgentError, Message: "the agent failed without saying why"}
 		}
-		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitize(failure.Error()), Err: failure}
+		return x.last, &Error{Reason: Reason(failure.Reason), Host: c.target.Address, Message: sanitize(failure.Error()),
+			Err: failure}
 	}
 	return x.last, nil
 }

@@ -167,7 +167,8 @@ func (c *Connection) openFiles(ctx context.Context) (*fileSession, error) {
 }
 
 // operate does file work on the SFTP session under the stall limit. waiting says what is waited for.
-func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx context.Context, s *fileSession) error) error {
+func (c *Connection) operate(ctx context.Context, waiting string, work func(ctx context.Context,
+	s *fileSession) error) error {
 	s, err := c.sftp(ctx)
 	if err != nil {
 		return err
@@ -187,7 +188,8 @@ func sftpPath(windows string) (string, error) {
 	slashed := strings.ReplaceAll(windows, `\`, "/")
 	drive, rest, ok := strings.Cut(slashed, ":")
 	letter := len(drive) == 1 && strings.Contains("abcdefghijklmnopqrstuvwxyz", strings.ToLower(drive))
-	if !ok || !letter || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\x00:*?\"<>|") || path.Clean(rest) != rest {
+	if !ok || !letter || !strings.HasPrefix(rest, "/") || strings.ContainsAny(rest, "\x00:*?\"<>|") ||
+		path.Clean(rest) != rest {
 		return "", fmt.Errorf("%q is not a plain absolute Windows path", windows)
 	}
 	return "/" + drive + ":" + rest, nil

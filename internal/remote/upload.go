@@ -26,7 +26,8 @@ const partialSuffix = ".partial-"
 // so that nobody sees half a file. Folders are made on the way, a file that is there is replaced, leftovers of broken
 // uploads of this file are removed. progress (may be nil) is called with the bytes handed to the connection, which run
 // at most 2 MiB ahead.
-func (c *Connection) Upload(ctx context.Context, windows string, size int64, r io.Reader, progress func(done, total int64)) error {
+func (c *Connection) Upload(ctx context.Context, windows string, size int64, r io.Reader,
+	progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
 	if err != nil {
 		return err
@@ -53,7 +54,8 @@ const holes = packetsUnderWay * 32 << 10
 // Send is Upload of a file whose content follows from its name: it resumes an interrupted Send. The receiver must check
 // the content, because the beginning may come from elsewhere. Leftovers of interrupted Sends of other files in the
 // folder are removed: nobody resumes two.
-func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader, progress func(done, total int64)) error {
+func (c *Connection) Send(ctx context.Context, windows string, content *io.SectionReader,
+	progress func(done, total int64)) error {
 	target, err := sftpPath(windows)
 	if err != nil {
 		return err

@@ -86,7 +86,8 @@ func BenchmarkUpload(b *testing.B) {
 			defer c.Close()
 			b.SetBytes(int64(len(data)))
 			for i := 0; b.Loop(); i++ {
-				if err := c.Upload(b.Context(), fmt.Sprintf(`C:\k\file-%d`, i), int64(len(data)), bytes.NewReader(data), nil); err != nil {
+				if err := c.Upload(b.Context(), fmt.Sprintf(`C:\k\file-%d`, i), int64(len(data)),
+					bytes.NewReader(data), nil); err != nil {
 					b.Fatal(err)
 				}
 			}

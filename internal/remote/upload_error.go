@@ -36,7 +36,8 @@ func isDiskFull(err error) bool {
 		return false
 	}
 	text := strings.ToLower(status.Error())
-	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") || strings.Contains(text, "no space left")
+	return status.Code == sftpNoSpace || strings.Contains(text, "not enough space") ||
+		strings.Contains(text, "no space left")
 }
 
 // isUnexplained recognizes SSH_FX_FAILURE: OpenSSH says nothing more when a disk is full.

@@ -41,7 +41,8 @@ func commandLine(program string, name verb.Name, args []string) (string, error) 
 	}
 	line := strings.Join(words, " ")
 	if len(line) > commandLimit {
-		return "", fmt.Errorf("the command line of the agent's verb %s has %d characters; at most %d are allowed", name, len(line), commandLimit)
+		return "", fmt.Errorf("the command line of the agent's verb %s has %d characters; at most %d are allowed", name,
+			len(line), commandLimit)
 	}
 	return line, nil
 }

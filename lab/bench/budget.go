@@ -125,7 +125,8 @@ func joinLines(r Result) []Line {
 
 // wireLine judges all bytes that a host received until it was Ready, not only those of the archive.
 func wireLine(r Result) Line {
-	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size", maxWirePercent), Verdict: NotMeasured}
+	line := Line{Subject: "payload, first time", What: "bytes on the wire", Budget: fmt.Sprintf("≤ %d %% of the raw size",
+		maxWirePercent), Verdict: NotMeasured}
 	if r.Whole == nil {
 		return line
 	}
@@ -142,8 +143,9 @@ func patchLines(r Result) []Line {
 	var lines []Line
 	for _, patch := range r.Patches {
 		line := Line{
-			Subject: "another version of " + patch.File, What: "size of its patch", Measured: percent(patch.PatchBytes, patch.FileBytes),
-			Budget: fmt.Sprintf("≤ %d %% of the file", maxPatchPercent), Verdict: Kept,
+			Subject: "another version of " + patch.File, What: "size of its patch",
+			Measured: percent(patch.PatchBytes, patch.FileBytes),
+			Budget:   fmt.Sprintf("≤ %d %% of the file", maxPatchPercent), Verdict: Kept,
 		}
 		if patch.PatchBytes*100 > patch.FileBytes*maxPatchPercent {
 			line.Verdict = Over
@@ -213,10 +215,12 @@ func timeLines(r Result) []Line {
 		duration("1 host that costs nothing", "ConfigMap to Ready", one.Seconds, maxOwnSeconds, hasOne),
 		duration("10 hosts that cost nothing", "ConfigMap to all Ready", ten.Seconds, maxTenSeconds, hasTen),
 		duration("50 hosts that cost nothing", "ConfigMap to all Ready", fifty.Seconds, maxFiftySeconds, hasFifty),
-		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds, maxAddedSeconds, hasOne && hasFar),
+		duration("1 host, 50 ms round trip", "time beyond that without it", far.Seconds-one.Seconds,
+			maxAddedSeconds, hasOne && hasFar),
 	}
 	if hasArchive {
-		lines = append(lines, duration("the real payload, 50 ms round trip", "transfer of its archive", archive, maxTransferSeconds, true))
+		lines = append(lines, duration("the real payload, 50 ms round trip", "transfer of its archive", archive,
+			maxTransferSeconds, true))
 	}
 	return lines
 }

@@ -19,7 +19,8 @@ type Machine struct {
 }
 
 func thisMachine() Machine {
-	m := Machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), GoVersion: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	m := Machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), GoVersion: runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH}
 	if file, err := os.Open("/proc/cpuinfo"); err == nil {
 		defer file.Close()
 		if model := cpuModel(file); model != "" {

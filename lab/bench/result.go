@@ -59,9 +59,11 @@ type Cost struct {
 
 func (c Cost) minus(before Cost) Cost {
 	return Cost{
-		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs, PowerShell: c.PowerShell - before.PowerShell,
-		SFTPSessions: c.SFTPSessions - before.SFTPSessions, Reboots: c.Reboots - before.Reboots, Processes: c.Processes - before.Processes,
-		Services: c.Services - before.Services, Received: c.Received - before.Received, Sent: c.Sent - before.Sent,
+		Connections: c.Connections - before.Connections, Execs: c.Execs - before.Execs,
+		PowerShell:   c.PowerShell - before.PowerShell,
+		SFTPSessions: c.SFTPSessions - before.SFTPSessions, Reboots: c.Reboots - before.Reboots,
+		Processes: c.Processes - before.Processes,
+		Services:  c.Services - before.Services, Received: c.Received - before.Received, Sent: c.Sent - before.Sent,
 	}
 }
 
@@ -70,9 +72,11 @@ func worst(costs []Cost) Cost {
 	var w Cost
 	for _, c := range costs {
 		w = Cost{
-			Connections: max(w.Connections, c.Connections), Execs: max(w.Execs, c.Execs), PowerShell: max(w.PowerShell, c.PowerShell),
-			SFTPSessions: max(w.SFTPSessions, c.SFTPSessions), Reboots: max(w.Reboots, c.Reboots), Processes: max(w.Processes, c.Processes),
-			Services: max(w.Services, c.Services), Received: max(w.Received, c.Received), Sent: max(w.Sent, c.Sent),
+			Connections: max(w.Connections, c.Connections), Execs: max(w.Execs, c.Execs),
+			PowerShell:   max(w.PowerShell, c.PowerShell),
+			SFTPSessions: max(w.SFTPSessions, c.SFTPSessions), Reboots: max(w.Reboots, c.Reboots),
+			Processes: max(w.Processes, c.Processes),
+			Services:  max(w.Services, c.Services), Received: max(w.Received, c.Received), Sent: max(w.Sent, c.Sent),
 		}
 	}
 	return w

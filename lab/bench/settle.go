@@ -82,7 +82,8 @@ func (s *scenario) awaitReconciles() (func(context.Context) error, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, settleLimit, fmt.Errorf("the operator did not look at %d instances within %s", s.hosts, settleLimit))
+		ctx, cancel := context.WithTimeoutCause(ctx, settleLimit,
+			fmt.Errorf("the operator did not look at %d instances within %s", s.hosts, settleLimit))
 		defer cancel()
 		ticker := s.clock.NewTicker(lookEvery)
 		defer ticker.Stop()

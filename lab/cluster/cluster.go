@@ -181,7 +181,8 @@ func (c *Cluster) arguments(o Options, ready string) ([]string, []*os.File, erro
 			args = append(args, "--"+flag.name+"="+flag.value)
 		}
 	}
-	for name, set := range map[string]bool{"external-signer": o.ExternalSigner, "no-renewal-approval": o.NoRenewalApproval} {
+	for name, set := range map[string]bool{"external-signer": o.ExternalSigner,
+		"no-renewal-approval": o.NoRenewalApproval} {
 		if set {
 			args = append(args, "--"+name)
 		}

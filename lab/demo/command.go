@@ -71,10 +71,13 @@ func newDemoCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.IntVar(&o.hosts, "hosts", 2, "how many hosts become nodes")
 	flags.IntVar(&o.machines, "machines", 3, "how many Machines the Windows MachineSet is scaled to; simulated hosts only")
-	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+" is Wine, which needs root")
+	flags.StringVar(&o.host, "host", hostFake, "kind of the hosts: "+hostFake+" is simulated in this process, "+hostWine+
+		" is Wine, which needs root")
 	flags.BoolVar(&o.once, "once", false, "leave when all hosts are Ready, or with status 1 when they are not in time")
-	flags.DurationVar(&o.limit, "limit", 0, fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
-	flags.StringVar(&o.log, "operator-log", "", "file for the operator's log (default: demo-operator.log beside this program)")
+	flags.DurationVar(&o.limit, "limit", 0,
+		fmt.Sprintf("how long --once waits for the hosts (default: %v, for Wine hosts %v)", fakeLimit, wineLimit))
+	flags.StringVar(&o.log, "operator-log", "",
+		"file for the operator's log (default: demo-operator.log beside this program)")
 	return command
 }
 
@@ -101,7 +104,8 @@ func (o *demoOptions) complete() error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	beside := func(name string) string { return filepath.Join(filepath.Dir(self), name) }
-	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"), kubectl: beside("kubectl"), wineNode: beside("wine-node.exe")}
+	o.programs = programs{operator: beside("wmco"), agent: beside("wicd.exe"), controlPlane: beside("lab-controlplane"),
+		kubectl: beside("kubectl"), wineNode: beside("wine-node.exe")}
 	for _, path := range []string{o.programs.operator, o.programs.agent, o.programs.controlPlane} {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%w: run `make build`", err)

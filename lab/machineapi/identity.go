@@ -24,7 +24,8 @@ func providerID(platform, machine, id string, spec providerSpec) string {
 	case "AWS":
 		return "aws:///" + spec.Zone + "/" + id
 	case "Azure":
-		return "azure:///subscriptions/" + id + "/resourceGroups/" + spec.Group + "/providers/Microsoft.Compute/virtualMachines/" + machine
+		return "azure:///subscriptions/" + id + "/resourceGroups/" + spec.Group +
+			"/providers/Microsoft.Compute/virtualMachines/" + machine
 	case "GCP":
 		return "gce://" + spec.Group + "/" + spec.Zone + "/" + machine
 	case "VSphere":

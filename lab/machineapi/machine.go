@@ -57,7 +57,8 @@ func (r *machineReconciler) Reconcile(ctx context.Context, request reconcile.Req
 }
 
 // actuate makes the virtual machine unless it is there, and notes down how it is.
-func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result, error) {
+func (r *machineReconciler) actuate(ctx context.Context, m *machinev1.Machine, spec providerSpec) (reconcile.Result,
+	error) {
 	id := instanceID(r.Platform, m.UID)
 	vm, found, err := r.Cloud.Describe(ctx, id)
 	if err != nil {
@@ -159,7 +160,8 @@ func (r *machineReconciler) lost(ctx context.Context, m *machinev1.Machine) erro
 
 // fail makes a Machine Failed for good.
 func (r *machineReconciler) fail(
-	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string, conditions ...machinev1.Condition,
+	ctx context.Context, m *machinev1.Machine, reason machinev1.MachineStatusError, message string,
+	conditions ...machinev1.Condition,
 ) error {
 	before := m.DeepCopy()
 	for _, c := range conditions {

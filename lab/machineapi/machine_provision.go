@@ -28,7 +28,8 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 	data, err := r.userData(ctx, spec)
 	if err == nil {
 		err = r.Cloud.Create(ctx, VirtualMachine{
-			ID: id, MachineName: m.Name, Platform: r.Platform, OperatingSystem: operatingSystem(m), Image: spec.Image, Zone: spec.Zone, Subnet: spec.Subnet,
+			ID: id, MachineName: m.Name, Platform: r.Platform, OperatingSystem: operatingSystem(m), Image: spec.Image,
+			Zone: spec.Zone, Subnet: spec.Subnet,
 			ProviderID: providerID(r.Platform, m.Name, id, spec), UserData: data,
 		})
 	}
@@ -36,7 +37,8 @@ func (r *machineReconciler) provision(ctx context.Context, m *machinev1.Machine,
 		r.events.Eventf(m, nil, corev1.EventTypeNormal, "Create", "Create", "Created Machine %s", m.Name)
 		return nil
 	}
-	failure := isFalse(machinev1.MachineCreation, machinev1.ConditionSeverityError, machinev1.MachineCreationFailedConditionReason, err.Error())
+	failure := isFalse(machinev1.MachineCreation, machinev1.ConditionSeverityError,
+		machinev1.MachineCreationFailedConditionReason, err.Error())
 	if isPermanent(err) {
 		return r.fail(ctx, m, machinev1.CreateMachineError, err.Error(), failure)
 	}
@@ -68,7 +70,8 @@ func (r *machineReconciler) userData(ctx context.Context, spec providerSpec) ([]
 // describe notes down in m how its virtual machine is.
 func (r *machineReconciler) describe(m *machinev1.Machine, spec providerSpec, id string, vm VirtualMachineStatus) {
 	labels := map[string]string{}
-	for key, value := range map[string]string{labelInstanceType: spec.InstanceType, labelRegion: spec.Region, labelZone: spec.Zone} {
+	for key, value := range map[string]string{labelInstanceType: spec.InstanceType, labelRegion: spec.Region,
+		labelZone: spec.Zone} {
 		if value != "" {
 			labels[key] = value
 		}

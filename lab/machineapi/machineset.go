@@ -46,7 +46,8 @@ func (r *machineSetReconciler) Reconcile(ctx context.Context, request reconcile.
 	}
 	// The cache may not yet know the Machines of the pass before.
 	list := &machinev1.MachineList{}
-	if err := r.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := r.live.List(ctx, list, client.InNamespace(set.Namespace),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return reconcile.Result{}, err
 	}
 	machines, err := r.claim(ctx, set, list.Items)
@@ -90,7 +91,8 @@ func (r *machineSetReconciler) refuse(ctx context.Context, set *machinev1.Machin
 }
 
 // claim returns the set's Machines but for those that are being deleted, after it has adopted those that are nobody's.
-func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet, all []machinev1.Machine) ([]*machinev1.Machine, error) {
+func (r *machineSetReconciler) claim(ctx context.Context, set *machinev1.MachineSet,
+	all []machinev1.Machine) ([]*machinev1.Machine, error) {
 	var machines []*machinev1.Machine
 	for i := range all {
 		m := &all[i]
@@ -120,7 +122,8 @@ func controllerReference(set *machinev1.MachineSet) *metav1.OwnerReference {
 
 // scale makes or deletes the Machines by which the set has too few or too many. Those that are being deleted do not
 // count: they are replaced at once. R-042 R-044
-func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet, machines []*machinev1.Machine) error {
+func (r *machineSetReconciler) scale(ctx context.Context, set *machinev1.MachineSet,
+	machines []*machinev1.Machine) error {
 	surplus := len(machines) - int(ptr.Deref(set.Spec.Replicas, 1))
 	if surplus < 0 {
 		if gone, err := r.isGone(ctx, set); err != nil || gone {
@@ -161,7 +164,8 @@ func newMachine(set *machinev1.MachineSet) *machinev1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	return &machinev1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: set.Name + "-", Namespace: set.Namespace, Labels: template.Labels, Annotations: maps.Clone(template.Annotations),
+			GenerateName: set.Name + "-", Namespace: set.Namespace, Labels: template.Labels,
+			Annotations:     maps.Clone(template.Annotations),
 			OwnerReferences: []metav1.OwnerReference{*controllerReference(set)},
 		},
 		Spec: template.Spec,

@@ -16,7 +16,8 @@ func (r *machineSetReconciler) report(
 ) (time.Duration, error) {
 	before := set.DeepCopy()
 	status := &set.Status
-	status.Replicas, status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = int32(len(machines)), 0, 0, 0
+	status.Replicas, status.FullyLabeledReplicas, status.ReadyReplicas, status.AvailableReplicas = int32(len(machines)), 0,
+		0, 0
 	status.ObservedGeneration = set.Generation
 	status.LabelSelector = selector.String()
 	status.ErrorReason, status.ErrorMessage = nil, nil

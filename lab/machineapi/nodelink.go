@@ -28,7 +28,8 @@ func (r *machineReconciler) findNode(ctx context.Context, m *machinev1.Machine) 
 			}
 		}
 		if len(found) > 1 {
-			return nil, fmt.Errorf("link Machine %s to its Node: %s and %s both have its provider ID or address", m.Name, found[0].Name, found[1].Name)
+			return nil, fmt.Errorf("link Machine %s to its Node: %s and %s both have its provider ID or address", m.Name,
+				found[0].Name, found[1].Name)
 		}
 		if len(found) == 1 && found[0].DeletionTimestamp.IsZero() {
 			return found[0], nil
@@ -75,7 +76,8 @@ func (r *machineReconciler) machinesOf(ctx context.Context, object client.Object
 		return nil
 	}
 	return r.requests(ctx, func(m *machinev1.Machine) bool {
-		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || sameProviderID(m, node) || sameAddress(m, node)
+		return m.Status.NodeRef != nil && m.Status.NodeRef.Name == node.Name || sameProviderID(m, node) ||
+			sameAddress(m, node)
 	})
 }
 

@@ -46,10 +46,12 @@ func readProviderSpec(platform string, raw *runtime.RawExtension) (providerSpec,
 	case "VSphere":
 		spec.Image = at("template")
 	default:
-		spec.Image = cmp.Or(at("ami", "id"), azureImage(value), at("image", "name"), at("image", "uuid"), at("template"), at("disks", "0", "image"))
+		spec.Image = cmp.Or(at("ami", "id"), azureImage(value), at("image", "name"), at("image", "uuid"), at("template"),
+			at("disks", "0", "image"))
 	}
 	if spec.Image == "" {
-		return providerSpec{}, fmt.Errorf("spec.providerSpec.value names no image as %s has it: set %s", cmp.Or(platform, "the platform"), imageField(platform))
+		return providerSpec{}, fmt.Errorf("spec.providerSpec.value names no image as %s has it: set %s",
+			cmp.Or(platform, "the platform"), imageField(platform))
 	}
 	spec.InstanceType = cmp.Or(at("instanceType"), at("vmSize"), at("machineType"))
 	spec.Region = cmp.Or(at("placement", "region"), at("region"), at("location"))

@@ -31,7 +31,8 @@ func addAddresses(addresses []netip.Addr) error {
 		if !address.Is4() {
 			return fmt.Errorf("add %s to the loopback interface: it is no IPv4 address", address)
 		}
-		message := encode(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE, Index: uint32(loopback.Index)})
+		message := encode(unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Scope: unix.RT_SCOPE_UNIVERSE,
+			Index: uint32(loopback.Index)})
 		message = append(message, attribute(unix.IFA_LOCAL, address.AsSlice())...)
 		message = append(message, attribute(unix.IFA_ADDRESS, address.AsSlice())...)
 		if err := request(socket, unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, message); err != nil {

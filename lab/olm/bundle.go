@@ -114,13 +114,15 @@ func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error)
 		meta := metav1.ObjectMeta{Name: name, Namespace: namespace}
 		list.add(&rbacv1.Role{ObjectMeta: meta, Rules: p.Rules}, rbac, "Role")
 		subjects := account(p.ServiceAccountName, namespace)
-		list.add(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef("Role", name), Subjects: subjects}, rbac, "RoleBinding")
+		list.add(&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef("Role", name), Subjects: subjects},
+			rbac, "RoleBinding")
 	}
 	for _, p := range strategy.ClusterPermissions {
 		meta := metav1.ObjectMeta{Name: name}
 		list.add(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: p.Rules}, rbac, "ClusterRole")
 		subjects := account(p.ServiceAccountName, namespace)
-		list.add(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects}, rbac, "ClusterRoleBinding")
+		list.add(&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
+			rbac, "ClusterRoleBinding")
 	}
 	return list.objects, errors.Join(list.errs...)
 }

@@ -14,7 +14,8 @@ import (
 
 const machineNamespace = "openshift-machine-api"
 
-var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
+var machineResource = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1",
+	Resource: "machines"}
 
 // machineOf returns a node's Machine; nil when there is none. It is the one that refers to the node, else one without a
 // reference that has the node's provider ID, one of its internal addresses, or its name.

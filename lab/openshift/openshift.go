@@ -54,8 +54,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	s.nodes, s.requests = nodes.Lister(), requests.Lister()
 
 	controllers := []*controller{newController("ovn", s.log, s.assignSubnet), newController("cloud", s.log, s.initialize)}
-	approvers := []*controller{newController("machine-approver", s.log, s.approveServing), newController("ovn-identity-approver", s.log, s.approveOVN)}
-	for informer, handlers := range map[cache.SharedIndexInformer][]*controller{nodes.Informer(): controllers, requests.Informer(): approvers} {
+	approvers := []*controller{newController("machine-approver", s.log, s.approveServing),
+		newController("ovn-identity-approver", s.log, s.approveOVN)}
+	for informer, handlers := range map[cache.SharedIndexInformer][]*controller{nodes.Informer(): controllers,
+		requests.Informer(): approvers} {
 		for _, c := range handlers {
 			if _, err := informer.AddEventHandler(c.handler()); err != nil {
 				return fmt.Errorf("start the stand-ins of OpenShift: %w", err)

@@ -60,7 +60,8 @@ func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error)
 	if err != nil {
 		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
 	}
-	entries, _, err := unstructured.NestedSlice(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig", "hybridOverlayConfig", "hybridClusterNetwork")
+	entries, _, err := unstructured.NestedSlice(network.Object, "spec", "defaultNetwork", "ovnKubernetesConfig",
+		"hybridOverlayConfig", "hybridClusterNetwork")
 	if err != nil {
 		return netip.Prefix{}, 0, fmt.Errorf("read the cluster's network: %w", err)
 	}
@@ -75,7 +76,8 @@ func (s *standIns) hybridNetwork(ctx context.Context) (netip.Prefix, int, error)
 		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork: %w", err)
 	}
 	if !cidr.Addr().Is4() || int(length) < cidr.Bits() || length > 30 {
-		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork %s cannot be cut into subnets with hostPrefix %d", cidr, length)
+		return netip.Prefix{}, 0, fmt.Errorf("hybridClusterNetwork %s cannot be cut into subnets with hostPrefix %d", cidr,
+			length)
 	}
 	return cidr.Masked(), int(length), nil
 }
@@ -86,7 +88,8 @@ type allocator struct {
 }
 
 // allocate returns the lowest subnet that no node has.
-func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix, length int) (netip.Prefix, error) {
+func (a *allocator) allocate(node *corev1.Node, nodes []*corev1.Node, cidr netip.Prefix,
+	length int) (netip.Prefix, error) {
 	if subnet, ok := a.given[node.UID]; ok {
 		return subnet, nil
 	}

@@ -88,12 +88,14 @@ func (s *standIns) read(ctx context.Context, resource schema.GroupVersionResourc
 }
 
 // patch changes fields of an object that is not of a namespace. One that is gone is no error.
-func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResource, name string, change any, subresource ...string) error {
+func (s *standIns) patch(ctx context.Context, resource schema.GroupVersionResource, name string, change any,
+	subresource ...string) error {
 	data, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
-	_, err = s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{}, subresource...)
+	_, err = s.dynamic.Resource(resource).Patch(ctx, name, types.MergePatchType, data,
+		metav1.PatchOptions{}, subresource...)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("change %s %s: %w", resource.Resource, name, err)
 	}

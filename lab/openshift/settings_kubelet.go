@@ -76,7 +76,8 @@ func (s *standIns) installedWorkers(ctx context.Context, name string) (*unstruct
 }
 
 // kubeletSettings returns the settings of all KubeletConfigs for the pool; later ones go before earlier ones.
-func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any, error) {
+func (s *standIns) kubeletSettings(ctx context.Context, pool *machineconfigv1.MachineConfigPool) (map[string]any,
+	error) {
 	list, err := s.dynamic.Resource(kubeletConfigResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list KubeletConfigs: %w", err)

@@ -54,7 +54,8 @@ type Signer struct {
 }
 
 // NewSigner makes a signer that gives certificates the validity that the function says for the user that they name.
-func NewSigner(authority tls.Certificate, now clock.PassiveClock, validity func(user string, now time.Time) Validity) *Signer {
+func NewSigner(authority tls.Certificate, now clock.PassiveClock,
+	validity func(user string, now time.Time) Validity) *Signer {
 	return &Signer{authority: authority, clock: now, validity: validity}
 }
 
@@ -113,13 +114,15 @@ func (s *Signer) sign(ctx context.Context, name string) error {
 	}
 	request = request.DeepCopy()
 	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
-	if _, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, request, metav1.UpdateOptions{}); err != nil {
+	if _, err := s.client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, request,
+		metav1.UpdateOptions{}); err != nil {
 		return ignoreGone(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.signed = append(s.signed, Signed{
-		User: asked.Subject.CommonName, SignerName: request.Spec.SignerName, Requester: request.Spec.Username, Leaf: certificate, At: now,
+		User: asked.Subject.CommonName, SignerName: request.Spec.SignerName, Requester: request.Spec.Username,
+		Leaf: certificate, At: now,
 	})
 	return nil
 }
@@ -130,7 +133,8 @@ func (s *Signer) validityOf(user string, now time.Time) Validity {
 	return s.validity(user, now)
 }
 
-func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate, error) {
+func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, validity Validity) (*x509.Certificate,
+	error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 128))
 	if err != nil {
 		return nil, fmt.Errorf("make a serial number: %w", err)
@@ -148,11 +152,13 @@ func (s *Signer) issue(asked *x509.CertificateRequest, usage x509.ExtKeyUsage, v
 }
 
 // usageFor is what a certificate of the request's signer is for, or why that signer gives none.
-func usageFor(request *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) (x509.ExtKeyUsage, error) {
+func usageFor(request *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) (x509.ExtKeyUsage,
+	error) {
 	if err := asked.CheckSignature(); err != nil {
 		return 0, fmt.Errorf("it is not signed with its own key: %w", err)
 	}
-	node := strings.HasPrefix(asked.Subject.CommonName, "system:node:") && slices.Equal(asked.Subject.Organization, []string{"system:nodes"})
+	node := strings.HasPrefix(asked.Subject.CommonName, "system:node:") && slices.Equal(asked.Subject.Organization,
+		[]string{"system:nodes"})
 	usage, needed := x509.ExtKeyUsageClientAuth, certificatesv1.UsageClientAuth
 	switch request.Spec.SignerName {
 	case certificatesv1.KubeAPIServerClientSignerName:

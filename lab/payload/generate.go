@@ -56,7 +56,8 @@ var components = []component{
 	{"kubelet", "v1.36.3", nil, []file{{"kubelet.exe", 4000 * kib}}},
 	{"kube-proxy", "v1.36.3", nil, []file{{"kube-proxy.exe", 3000 * kib}}},
 	{"kube-log-runner", "v0.36.3", nil, []file{{"kube-log-runner.exe", 250 * kib}}},
-	{"cni", "v1.9.1", nil, []file{{"win-overlay.exe", 600 * kib}, {"host-local.exe", 250 * kib}, {"win-bridge.exe", 600 * kib}}},
+	{"cni", "v1.9.1", nil, []file{{"win-overlay.exe", 600 * kib}, {"host-local.exe", 250 * kib},
+		{"win-bridge.exe", 600 * kib}}},
 	{"hybrid-overlay-node", "v1.0.0", nil, []file{{"hybrid-overlay-node.exe", 2000 * kib}}},
 	{"windows_exporter", "v0.31.8", nil, []file{{"windows_exporter.exe", 1500 * kib}}},
 	{"csi-proxy", "v1.3.0", nil, []file{{"csi-proxy.exe", 1500 * kib}}},
@@ -72,7 +73,8 @@ func Generate(directory, wicdExe, version string, options Options) (*payload.Pay
 		return nil, fmt.Errorf("make the lab's payload: %w", err)
 	}
 	build := payload.Build{
-		Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent}, Earlier: options.Earlier,
+		Version: version, WindowBytes: windowBytes, Compress: true, Components: []payload.Source{agent},
+		Earlier: options.Earlier,
 	}
 	for _, c := range components {
 		build.Components = append(build.Components, options.source(c))
@@ -129,7 +131,8 @@ func (o Options) agent(wicdExe, version string) (payload.Source, error) {
 	}
 	info, err := buildinfo.ReadFile(wicdExe)
 	if err != nil {
-		return payload.Source{}, fmt.Errorf("the agent %s is no Go program: %w; build it with GOOS=windows go build %s", wicdExe, err, AgentPackage)
+		return payload.Source{}, fmt.Errorf("the agent %s is no Go program: %w; build it with GOOS=windows go build %s",
+			wicdExe, err, AgentPackage)
 	}
 	if info.Path != AgentPackage {
 		return payload.Source{}, fmt.Errorf("%s is %s and not the agent %s", wicdExe, info.Path, AgentPackage)

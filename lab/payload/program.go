@@ -24,7 +24,8 @@ func (e Executable) Program(program []byte) ([]byte, error) {
 	}
 	end := append(append([]byte(programMark), line...), '\n')
 	if len(end) > programLimit {
-		return nil, fmt.Errorf("make the program for %s: its names and version are longer than %d bytes", e.File, programLimit)
+		return nil, fmt.Errorf("make the program for %s: its names and version are longer than %d bytes",
+			e.File, programLimit)
 	}
 	content := bytes.Clone(program)
 	for block := 0; len(content)+len(end) < e.Size; block++ {

@@ -43,7 +43,8 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	if !IsReady(instance) {
 		return Arrival{}, fmt.Errorf("the instance of Machine %s is not Ready", machine)
 	}
-	ready := meta.FindStatusCondition(instance.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime.Add(time.Second)
+	ready := meta.FindStatusCondition(instance.Status.Conditions,
+		v1alpha1.ConditionReady).LastTransitionTime.Add(time.Second)
 	h := r.MachineHost(machine)
 	if h == nil {
 		return Arrival{}, fmt.Errorf("machine %s has no virtual machine", machine)
@@ -51,7 +52,8 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 	open, accepted := h.entries(winhost.KindSSHD, "listens"), h.entries(KindUserData, "has run")
 	connections := h.entries(fake.KindConnection, "")
 	if len(open) != 2 || len(accepted) == 0 {
-		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times", machine, len(open), len(accepted))
+		return Arrival{}, fmt.Errorf("the virtual machine of %s has opened its port %d times, and run its user data %d times",
+			machine, len(open), len(accepted))
 	}
 	until := func(began fake.Entry) time.Duration { // the first connection from then on
 		for _, connection := range connections {
@@ -77,5 +79,7 @@ func (r *Rig) ArrivalOf(ctx context.Context, machine string) (Arrival, error) {
 
 // entries returns the entries of a kind in the machine's journal whose detail begins so.
 func (h *Host) entries(kind fake.Kind, detail string) []fake.Entry {
-	return h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == kind && strings.HasPrefix(e.Detail, detail) })
+	return h.Machine().Journal().Entries(func(e fake.Entry) bool {
+		return e.Kind == kind && strings.HasPrefix(e.Detail, detail)
+	})
 }

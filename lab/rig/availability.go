@@ -53,14 +53,17 @@ type change struct {
 // WatchAvailability begins to follow. It returns when the present is known.
 func (r *Rig) WatchAvailability(ctx context.Context, options AvailabilityOptions) (*Availability, error) {
 	following, stop := context.WithCancel(r.running)
-	a := &Availability{rig: r, options: options, stop: stop, started: r.options.Clock.Now(), wakeAfter: make(chan struct{})}
+	a := &Availability{rig: r, options: options, stop: stop, started: r.options.Clock.Now(),
+		wakeAfter: make(chan struct{})}
 	a.kinds = []*followedKind{
 		{name: kindNode, list: func() client.ObjectList { return &corev1.NodeList{} }},
 		{name: kindPolicy, list: func() client.ObjectList { return &v1alpha1.WindowsDisruptionPolicyList{} },
 			options: []client.ListOption{client.InNamespace(r.Namespace())}},
 	}
 	if r.options.MachineAPI {
-		a.kinds = append(a.kinds, &followedKind{name: kindMachine, list: func() client.ObjectList { return &machinev1.MachineList{} },
+		a.kinds = append(a.kinds, &followedKind{name: kindMachine, list: func() client.ObjectList {
+			return &machinev1.MachineList{}
+		},
 			options: []client.ListOption{
 				client.InNamespace(v1alpha1.MachineNamespace), client.MatchingLabels{v1alpha1.LabelMachineOSID: osWindows},
 			}})

@@ -163,9 +163,10 @@ func (r *replay) gated(c change) {
 	switch object := c.object.(type) {
 	case *corev1.Node:
 		before := r.nodes[object.Name]
-		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) && !r.disrupts(func(d v1alpha1.Disruption) bool {
-			return d.Node == object.Name
-		}) {
+		if cordonedByOperator(object) && (before == nil || !cordonedByOperator(before)) &&
+			!r.disrupts(func(d v1alpha1.Disruption) bool {
+				return d.Node == object.Name
+			}) {
 			r.report.Ungated = append(r.report.Ungated, "node "+object.Name+" was made unschedulable at "+r.moment(c.at))
 		}
 	case *machinev1.Machine:

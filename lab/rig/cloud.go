@@ -83,7 +83,8 @@ func (c *cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 func checkVM(spec machineapi.VirtualMachine) error {
 	const longest = 15 // characters of a NetBIOS name
 	if spec.Platform == platformAzure && spec.OperatingSystem == machineapi.Windows && len(spec.MachineName) > longest {
-		return fmt.Errorf("InvalidParameter: Windows computer name %q cannot be more than %d characters long", spec.MachineName, longest)
+		return fmt.Errorf("InvalidParameter: Windows computer name %q cannot be more than %d characters long",
+			spec.MachineName, longest)
 	}
 	return checkSubnet(spec)
 }

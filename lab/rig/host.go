@@ -110,7 +110,8 @@ func (r *Rig) enter(options HostOptions) (*Host, error) {
 	options.CloudName = cmp.Or(options.CloudName, cloudName(r.platform, options.Name, options.Address))
 	for _, other := range r.hosts {
 		if other.Options.Name == options.Name || other.Options.Address == options.Address {
-			return nil, fmt.Errorf("add host %s at %s: there is host %s at %s", options.Name, options.Address, other.Options.Name, other.Options.Address)
+			return nil, fmt.Errorf("add host %s at %s: there is host %s at %s", options.Name, options.Address,
+				other.Options.Name, other.Options.Address)
 		}
 	}
 	h := &Host{Options: options}
@@ -128,8 +129,9 @@ func (h *Host) at() string {
 func (r *Rig) bootHost(ctx context.Context, h *Host) error {
 	options := h.Options
 	created := fake.Options{
-		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock, ProgramClock: r.programClock(),
-		Programs: r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
+		Name: options.Name, Addresses: []string{options.Address}, System: *options.System, Clock: r.options.Clock,
+		ProgramClock: r.programClock(),
+		Programs:     r.programs, Contents: r.contents, ShutdownDelay: options.ShutdownDelay,
 		RebootDuration: options.RebootDuration, FeatureDuration: options.FeatureDuration,
 		Services: options.Services, Features: options.Features, Network: hostNetwork{r},
 		Listen: func(_ context.Context, port int) (net.Listener, error) {

@@ -35,7 +35,8 @@ func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Conf
 
 // InstallObjects applies the objects of an operator that comes another way than as deploy/. Its ServiceAccount must
 // have the usual name.
-func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config, error) {
+func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config,
+	error) {
 	for _, object := range objects {
 		if err := r.install(ctx, object); err != nil {
 			return nil, fmt.Errorf("install the operator: %w", err)
@@ -92,7 +93,8 @@ func (r *Rig) setKeys(ctx context.Context, data map[string][]byte) error {
 
 // DeleteKey deletes the Secret.
 func (r *Rig) DeleteKey(ctx context.Context) error {
-	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: privateKeySecret}})
+	return r.Client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(),
+		Name: privateKeySecret}})
 }
 
 // SetInstances makes the ConfigMap windows-instances, as the example has it, with these entries; those that are not
@@ -135,5 +137,6 @@ func (r *Rig) Entries(names ...string) map[string]string {
 
 // DeleteInstances deletes the ConfigMap windows-instances.
 func (r *Rig) DeleteInstances(ctx context.Context) error {
-	return r.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(), Name: instancesConfigMap}})
+	return r.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace(),
+		Name: instancesConfigMap}})
 }

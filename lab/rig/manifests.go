@@ -82,7 +82,8 @@ const fieldOwner = client.FieldOwner("lab-administrator")
 // Apply makes or changes an object as an administrator does with kubectl apply. Fields that the API server does not
 // know are an error.
 func (r *Rig) Apply(ctx context.Context, object *unstructured.Unstructured) error {
-	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner, client.ForceOwnership)
+	err := r.strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), fieldOwner,
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -96,18 +97,20 @@ func (r *Rig) applyCRD(ctx context.Context, definition *unstructured.Unstructure
 	}
 	watched := &unstructured.Unstructured{}
 	watched.SetGroupVersionKind(definition.GroupVersionKind())
-	return r.WaitFor(ctx, "definition "+definition.GetName(), watched, func(ctx context.Context, reader client.Reader) (bool, error) {
-		if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		// They are null before the API server has looked at it.
-		value, _, err := unstructured.NestedFieldNoCopy(watched.Object, "status", "conditions")
-		conditions, _ := value.([]any)
-		for _, condition := range conditions {
-			if c, ok := condition.(map[string]any); ok && c["type"] == "Established" && c["status"] == string(metav1.ConditionTrue) {
-				return true, nil
+	return r.WaitFor(ctx, "definition "+definition.GetName(), watched,
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			if err := reader.Get(ctx, client.ObjectKeyFromObject(definition), watched); err != nil {
+				return false, client.IgnoreNotFound(err)
 			}
-		}
-		return false, err
-	})
+			// They are null before the API server has looked at it.
+			value, _, err := unstructured.NestedFieldNoCopy(watched.Object, "status", "conditions")
+			conditions, _ := value.([]any)
+			for _, condition := range conditions {
+				if c, ok := condition.(map[string]any); ok && c["type"] == "Established" &&
+					c["status"] == string(metav1.ConditionTrue) {
+					return true, nil
+				}
+			}
+			return false, err
+		})
 }

@@ -59,7 +59,8 @@ func OlderClusterObjects(namespace, version string) []client.Object {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch", "update"}},
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"},
+			Verbs: []string{"create", "get", "list", "watch"}},
 	}
 	owner := map[string]string{"app.kubernetes.io/managed-by": "windows-machine-config-operator"}
 	hostKeys := &corev1.ConfigMap{ObjectMeta: here(olderHostKeys)}
@@ -71,7 +72,8 @@ func OlderClusterObjects(namespace, version string) []client.Object {
 		token,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, Rules: rules},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, Rules: rules},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount}, RoleRef: role(olderAgentAccount), Subjects: account},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentAccount},
+			RoleRef: role(olderAgentAccount), Subjects: account},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: olderAgentRights}, RoleRef: role(olderAgentRights),
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: olderAgentGroup}}},
 		&rbacv1.RoleBinding{ObjectMeta: here(olderAgentAccount), RoleRef: role(olderAgentAccount), Subjects: account},

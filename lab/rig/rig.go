@@ -133,7 +133,8 @@ func New(ctx context.Context, options Options) (*Rig, error) {
 	r.network, r.dir, r.cloud = r.options.Network, r.options.Dir, newCloud(r)
 	r.running, r.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	for _, start := range []func(context.Context) error{
-		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.startTime, r.makeClients, r.readPlatform, r.startStandIns, r.startHosts,
+		r.makeDir, r.makeKey, r.makePayload, r.startCluster, r.startTime, r.makeClients, r.readPlatform,
+		r.startStandIns, r.startHosts,
 		r.makeControlPlaneMachines, r.startMachineAPI,
 	} {
 		if err := start(ctx); err != nil {
@@ -204,7 +205,8 @@ func (r *Rig) startCluster(ctx context.Context) (err error) {
 
 func (r *Rig) makeClients(context.Context) (err error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme), configv1.Install(scheme),
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), machinev1.Install(scheme),
+		configv1.Install(scheme),
 		operatorv1.Install(scheme), machineconfigv1.Install(scheme)); err != nil {
 		return err
 	}
@@ -223,7 +225,8 @@ func (r *Rig) makeClients(context.Context) (err error) {
 
 // startStandIns starts what an OpenShift cluster does besides Kubernetes.
 func (r *Rig) startStandIns(context.Context) error {
-	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes, ServiceCA: r.options.ServiceCA}
+	options := openshift.Options{Platform: r.platform, ControlPlaneNodes: r.options.LinuxNodes,
+		ServiceCA: r.options.ServiceCA}
 	if r.options.MachineAPI {
 		options.ControlPlaneNodes = 0 // Their Machines bring them.
 	}
@@ -246,7 +249,8 @@ func (r *Rig) startMachineAPI(context.Context) (err error) {
 	if r.cloud.clients, err = kubernetes.NewForConfig(config); err != nil {
 		return fmt.Errorf("make a client for Linux machines: %w", err)
 	}
-	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock, BareNodes: r.options.BareNodes}
+	options := machineapi.Options{Cloud: r.cloud, Platform: r.platform, Clock: r.options.Clock,
+		BareNodes: r.options.BareNodes}
 	if r.options.Log.GetSink() != nil {
 		options.Logger = slog.New(logr.ToSlogHandler(r.options.Log.WithName("machine-api")))
 	}

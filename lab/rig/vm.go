@@ -119,7 +119,8 @@ func (v *vm) liveLinux(ctx context.Context) error {
 		name = internalDNS(v.spec.Platform, name, v.address)
 	}
 	v.set(func() { v.running = true })
-	node := openshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID, Role: ignitionRole(v.spec.UserData)}
+	node := openshift.LinuxNode{Name: name, Address: v.address, ProviderID: v.spec.ProviderID,
+		Role: ignitionRole(v.spec.UserData)}
 	return node.Run(ctx, v.cloud.clients, v.cloud.rig.options.Clock)
 }
 

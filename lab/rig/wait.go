@@ -20,7 +20,8 @@ const lookAgain = 500 * time.Millisecond
 // WaitFor waits until the condition holds. It is asked at once, again after each change of an object of the kind of
 // watched, and from time to time, since it may be about more than these objects; the reader is a cache that is as new
 // as the last change. The error of a wait that ends too early says how far each instance was.
-func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context, client.Reader) (bool, error)) error {
+func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context,
+	client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
 	if err != nil {
 		return fmt.Errorf("wait for %s: watch: %w", what, err)
@@ -64,11 +65,13 @@ func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, c
 
 // WaitForInstance waits until the instance of a host, which may be nil while there is none, is as the condition wants
 // it.
-func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string, condition func(*v1alpha1.WindowsInstance) bool) error {
-	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		instance, err := r.instance(ctx, reader, h)
-		return err == nil && condition(instance), err
-	})
+func (r *Rig) WaitForInstance(ctx context.Context, h *Host, what string,
+	condition func(*v1alpha1.WindowsInstance) bool) error {
+	return r.WaitFor(ctx, h.Options.Name+" "+what, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			instance, err := r.instance(ctx, reader, h)
+			return err == nil && condition(instance), err
+		})
 }
 
 // WaitReady waits until the instances of hosts, by computer name, are Ready; of all hosts when none is named.
@@ -90,7 +93,9 @@ func (r *Rig) WaitReady(ctx context.Context, names ...string) error {
 
 // WaitGone waits until there is no instance of the host any more.
 func (r *Rig) WaitGone(ctx context.Context, name string) error {
-	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool { return instance == nil })
+	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool {
+		return instance == nil
+	})
 }
 
 // IsReady reports whether an instance, which may be nil, is Ready in its present generation.

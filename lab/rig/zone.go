@@ -67,5 +67,6 @@ func checkSubnet(spec machineapi.VirtualMachine) error {
 	if spec.Platform != platformAWS || spec.Subnet == "" || strings.HasSuffix(spec.Subnet, "-"+spec.Zone) {
 		return nil
 	}
-	return fmt.Errorf("error launching instance: no subnet IDs were found: subnet %s is not in zone %s", spec.Subnet, spec.Zone)
+	return fmt.Errorf("error launching instance: no subnet IDs were found: subnet %s is not in zone %s",
+		spec.Subnet, spec.Zone)
 }

@@ -128,8 +128,10 @@ func (m *cloudNode) initialize(ctx context.Context, client kubernetes.Interface,
 	if addresses := m.p.Machine.Addresses(); len(addresses) > 0 {
 		address = addresses[0]
 	}
-	patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`, address, m.node)
-	_, err := client.CoreV1().Nodes().Patch(ctx, m.node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	patch := fmt.Sprintf(`{"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`,
+		address, m.node)
+	_, err := client.CoreV1().Nodes().Patch(ctx, m.node, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("set the addresses of node %s: %w", m.node, err)
 	}

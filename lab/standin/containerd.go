@@ -102,7 +102,8 @@ func loadContainerdConfig(p *node.Process, path string) (containerdConfig, error
 func makeContent(p *node.Process, config containerdConfig) error {
 	drive := p.Machine
 	for _, folder := range []string{
-		config.Root + `\io.containerd.content.v1.content\blobs`, config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
+		config.Root + `\io.containerd.content.v1.content\blobs`,
+		config.Root + `\io.containerd.snapshotter.v1.windows\snapshots`,
 		config.Root + `\io.containerd.metadata.v1.bolt`, config.State + `\io.containerd.runtime.v2.task`,
 	} {
 		if err := drive.MkdirAll(folder); err != nil {

@@ -88,7 +88,8 @@ func (s webServing) only(handler http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Scheme != "" && r.URL.Scheme != scheme {
-			http.Error(w, "Client sent an "+strings.ToUpper(r.URL.Scheme)+" request to an "+strings.ToUpper(scheme)+" server.", http.StatusBadRequest)
+			http.Error(w, "Client sent an "+strings.ToUpper(r.URL.Scheme)+" request to an "+strings.ToUpper(scheme)+" server.",
+				http.StatusBadRequest)
 			return
 		}
 		handler.ServeHTTP(w, r)

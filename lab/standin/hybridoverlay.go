@@ -82,7 +82,8 @@ func (t *table) hybridOverlay(ctx context.Context, p *node.Process, e payload.Ex
 
 // overlayIdentity is its own of OVN-Kubernetes, where the command line says where to keep it; else that of the
 // kubeconfig.
-func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string, id *ovnIdentity) (*rest.Config, func(), error) {
+func (t *table) overlayIdentity(ctx context.Context, p *node.Process, config, name string,
+	id *ovnIdentity) (*rest.Config, func(), error) {
 	if id.bootstrap == "" {
 		loaded, err := kubeconfig.Load(p.Machine, config, t.Dial)
 		return loaded, func() {}, err
@@ -160,7 +161,8 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	}
 	// The real one announces the address of the network's gateway, which other nodes send to.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, gatewayAnnotation, gatewayMAC(o.p.Machine))
-	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := o.client.CoreV1().Nodes().Patch(ctx, o.node, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("annotate node %s: %w", o.node, err)
 	}

@@ -47,7 +47,9 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx = klog.NewContext(ctx, funcr.New(func(prefix, args string) { fmt.Fprintf(id.p.Stderr, "I %s %s\r\n", prefix, args) }, funcr.Options{}))
+	ctx = klog.NewContext(ctx, funcr.New(func(prefix, args string) {
+		fmt.Fprintf(id.p.Stderr, "I %s %s\r\n", prefix, args)
+	}, funcr.Options{}))
 	id.manager, err = certificate.NewManager(&certificate.Config{
 		Ctx: &ctx,
 		Template: &x509.CertificateRequest{
@@ -55,8 +57,9 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 		},
 		RequestedCertificateLifetime: &id.life,
 		SignerName:                   certificatesv1.KubeAPIServerClientSignerName,
-		Usages:                       []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-		CertificateStore:             &driveStore{id.p.Machine, id.directory, "ovnkube-client"},
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+			certificatesv1.UsageClientAuth},
+		CertificateStore: &driveStore{id.p.Machine, id.directory, "ovnkube-client"},
 		ClientsetFn: func(current *tls.Certificate) (kubernetes.Interface, error) {
 			if current == nil {
 				return kubernetes.NewForConfig(config)
@@ -72,9 +75,10 @@ func (id *ovnIdentity) start(ctx context.Context) (config *rest.Config, stop fun
 		return nil, nil, fmt.Errorf("failed to initialize the certificate manager: %w", err)
 	}
 	id.manager.Start()
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateLimit, true, func(context.Context) (bool, error) {
-		return id.manager.Current() != nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, certificateLimit, true,
+		func(context.Context) (bool, error) {
+			return id.manager.Current() != nil, nil
+		})
 	if err != nil {
 		id.manager.Stop()
 		return nil, nil, fmt.Errorf("certificate was not signed: %w", err)

@@ -66,7 +66,8 @@ func newTable(options Options) *table {
 	if options.ProviderID == nil {
 		options.ProviderID = azureProviderID
 	}
-	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{}, runtimes: map[any]*containerRuntime{}}
+	t := &table{Options: options, seed: maphash.MakeSeed(), agents: map[uint64]error{},
+		runtimes: map[any]*containerRuntime{}}
 	t.programs = map[string]program{
 		"containerd.exe":                t.containerd,
 		"containerd-shim-runhcs-v1.exe": t.shim,

@@ -24,7 +24,8 @@ var _ node.Machine = simulated{}
 // process returns a process of a simulated machine as the programs see it.
 func (t *table) process(p *fake.Process) *node.Process {
 	return &node.Process{
-		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout, Stderr: p.Stderr, Host: p.Host,
+		PID: p.PID, Path: p.Path, Args: p.Args, Service: p.Service != "", Environ: p.Environ, Stdout: p.Stdout,
+		Stderr: p.Stderr, Host: p.Host,
 		Machine: simulated{t, p},
 	}
 }

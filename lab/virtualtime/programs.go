@@ -12,7 +12,8 @@ import (
 // about to: one that waits for a processor, or for a disk, works. What sleeps on the operating system's clock is at
 // rest, so let nobody do that whose waits are measured.
 func Programs(others ...int) (busy func() bool) {
-	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"},
+		{Name: "/sched/goroutines/runnable:goroutines"}}
 	return func() bool {
 		// What another has just done for this one, it is now at work with: so this one is asked last.
 		for _, other := range others {
@@ -43,7 +44,8 @@ func works(process int) bool {
 			continue // it has ended
 		}
 		// The state follows the name, which is in parentheses and may hold others.
-		if end := bytes.LastIndexByte(stat, ')'); end >= 0 && end+2 < len(stat) && (stat[end+2] == 'R' || stat[end+2] == 'D') {
+		if end := bytes.LastIndexByte(stat, ')'); end >= 0 && end+2 < len(stat) &&
+			(stat[end+2] == 'R' || stat[end+2] == 'D') {
 			return true
 		}
 	}

@@ -47,9 +47,11 @@ func buildProgram(ctx context.Context, repository, system, name, dir string) (st
 	}
 	defer func() { _ = os.RemoveAll(aside) }()
 	built := filepath.Join(aside, filepath.Base(path))
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", built, "./lab/wine/"+name)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o",
+		built, "./lab/wine/"+name)
 	command.Dir = repository
-	command.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	command.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off",
+		"GOFLAGS=-mod=readonly")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build lab/wine/%s: %w: %s", name, err, lastLines(string(output)))
 	}

@@ -30,7 +30,8 @@ func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	connection, channels, requests, err := ssh.NewClientConn(conn, h.Address(), &ssh.ClientConfig{
-		User: h.options.Users[0], Auth: []ssh.AuthMethod{ssh.PublicKeys(h.labKey)}, HostKeyCallback: ssh.FixedHostKey(h.hostKey),
+		User: h.options.Users[0], Auth: []ssh.AuthMethod{ssh.PublicKeys(h.labKey)},
+		HostKeyCallback: ssh.FixedHostKey(h.hostKey),
 	})
 	if !stop() && err == nil {
 		err = context.Cause(ctx)

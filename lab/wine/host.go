@@ -127,9 +127,12 @@ func (h *Host) setUp(ctx context.Context) error {
 		return err
 	}
 	err = h.process.send(wire.Config{
-		Dir: h.dir, Root: h.options.Base.Root, Overlays: h.options.Base.overlays(), Name: h.options.Name, Interface: h.link.inside,
-		Address: netip.PrefixFrom(h.options.Address, h.options.Prefix), Gateway: h.options.Gateway, Hosts: hosts, Down: h.options.Down, Hang: h.options.Hang,
-		Program: []string{sshdPath, "-users", strings.Join(h.options.Users, ","), "-keys", authorizedKeysPath + "," + labKeysPath,
+		Dir: h.dir, Root: h.options.Base.Root, Overlays: h.options.Base.overlays(), Name: h.options.Name,
+		Interface: h.link.inside,
+		Address:   netip.PrefixFrom(h.options.Address, h.options.Prefix), Gateway: h.options.Gateway, Hosts: hosts,
+		Down: h.options.Down, Hang: h.options.Hang,
+		Program: []string{sshdPath, "-users", strings.Join(h.options.Users, ","), "-keys",
+			authorizedKeysPath + "," + labKeysPath,
 			"-host-key", hostKeyPath},
 	})
 	if err != nil {

@@ -13,14 +13,16 @@ type Identity struct {
 // WindowsServer2022 is Windows Server 2022 with the oldest update that is supported.
 func WindowsServer2022() Identity {
 	return Identity{
-		ProductName: "Windows Server 2022 Datacenter", EditionID: "ServerDatacenter", ReleaseID: "2009", DisplayVersion: "21H2",
-		Build: 20348, Revision: 681,
+		ProductName: "Windows Server 2022 Datacenter", EditionID: "ServerDatacenter", ReleaseID: "2009",
+		DisplayVersion: "21H2",
+		Build:          20348, Revision: 681,
 	}
 }
 
 // WindowsServer2019 is Windows Server 2019, version 1809.
 func WindowsServer2019() Identity {
 	return Identity{
-		ProductName: "Windows Server 2019 Datacenter", EditionID: "ServerDatacenter", ReleaseID: "1809", Build: 17763, Revision: 5936,
+		ProductName: "Windows Server 2019 Datacenter", EditionID: "ServerDatacenter", ReleaseID: "1809",
+		Build: 17763, Revision: 5936,
 	}
 }

@@ -17,7 +17,8 @@ import (
 // AuthorizedKeys.
 func (h *Host) AuthorizeKey(user string, key ssh.PublicKey) error {
 	if err := h.authorizeKey(user, key); err != nil {
-		return fmt.Errorf("authorize the key %s for %s on the Wine host %s: %w", ssh.FingerprintSHA256(key), user, h.options.Name, err)
+		return fmt.Errorf("authorize the key %s for %s on the Wine host %s: %w", ssh.FingerprintSHA256(key), user,
+			h.options.Name, err)
 	}
 	return nil
 }

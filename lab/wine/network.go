@@ -69,7 +69,8 @@ func (l link) connect(address, gateway netip.Addr) error {
 		return fmt.Errorf("bring %s up: %w", l.outside, err)
 	}
 	to := &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(32, 32)}
-	err = netlink.RouteAdd(&netlink.Route{LinkIndex: outside.Attrs().Index, Dst: to, Src: gateway.AsSlice(), Scope: netlink.SCOPE_LINK})
+	err = netlink.RouteAdd(&netlink.Route{LinkIndex: outside.Attrs().Index, Dst: to, Src: gateway.AsSlice(),
+		Scope: netlink.SCOPE_LINK})
 	if err != nil {
 		return fmt.Errorf("make a route to %s: %w", address, err)
 	}

@@ -36,8 +36,10 @@ func (i Identity) registry() string {
 	var b strings.Builder
 	b.WriteString("[Software\\\\Microsoft\\\\Windows NT\\\\CurrentVersion]\n")
 	for _, value := range []struct{ name, text string }{
-		{"CurrentBuild", strconv.Itoa(i.Build)}, {"CurrentBuildNumber", strconv.Itoa(i.Build)}, {"DisplayVersion", i.DisplayVersion},
-		{"EditionID", i.EditionID}, {"InstallationType", "Server"}, {"ProductName", i.ProductName}, {"ReleaseId", i.ReleaseID},
+		{"CurrentBuild", strconv.Itoa(i.Build)}, {"CurrentBuildNumber", strconv.Itoa(i.Build)},
+		{"DisplayVersion", i.DisplayVersion},
+		{"EditionID", i.EditionID}, {"InstallationType", "Server"}, {"ProductName", i.ProductName},
+		{"ReleaseId", i.ReleaseID},
 	} {
 		if value.text != "" {
 			fmt.Fprintf(&b, "%q=%q\n", value.name, value.text)
@@ -60,5 +62,6 @@ func machineGUID(rand io.Reader) (string, error) {
 	if _, err := io.ReadFull(rand, b[:]); err != nil {
 		return "", fmt.Errorf("make the machine's GUID: %w", err)
 	}
-	return fmt.Sprintf("[Software\\\\Microsoft\\\\Cryptography]\n\"MachineGuid\"=\"%x-%x-%x-%x-%x\"\n", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
+	return fmt.Sprintf("[Software\\\\Microsoft\\\\Cryptography]\n\"MachineGuid\"=\"%x-%x-%x-%x-%x\"\n", b[:4], b[4:6],
+		b[6:8], b[8:10], b[10:]), nil
 }

@@ -36,7 +36,8 @@ func Available() error {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
 		return fmt.Errorf("%w: they need Linux on amd64, this is %s on %s", errUnavailable, runtime.GOOS, runtime.GOARCH)
 	case os.Geteuid() != 0:
-		return fmt.Errorf("%w: they need root, this is user %d: chroot, mounts and network devices are its own", errUnavailable, os.Geteuid())
+		return fmt.Errorf("%w: they need root, this is user %d: chroot, mounts and network devices are its own",
+			errUnavailable, os.Geteuid())
 	}
 	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || !ownsAllUsers(string(users)) {
 		return fmt.Errorf("%w: they need root, and this is root of a user namespace only: run it as root", errUnavailable)

@@ -106,9 +106,11 @@ func (c *Cloud) Create(_ context.Context, spec machineapi.VirtualMachine) error 
 func imageSystem(spec machineapi.VirtualMachine) (wine.Identity, error) {
 	switch {
 	case spec.OperatingSystem != machineapi.Windows:
-		return wine.Identity{}, fmt.Errorf("the image %s is one with %s, and this cloud has hosts with Windows only", spec.Image, spec.OperatingSystem)
+		return wine.Identity{}, fmt.Errorf("the image %s is one with %s, and this cloud has hosts with Windows only",
+			spec.Image, spec.OperatingSystem)
 	case strings.Contains(spec.Image, "2025"):
-		return wine.Identity{}, fmt.Errorf("the image %s is not there: Wine hosts are Windows Server 2019 or 2022", spec.Image)
+		return wine.Identity{}, fmt.Errorf("the image %s is not there: Wine hosts are Windows Server 2019 or 2022",
+			spec.Image)
 	case strings.Contains(spec.Image, "2019"):
 		return wine.WindowsServer2019(), nil
 	}

@@ -40,7 +40,8 @@ func TestAPortThatIsClosedAnswersNothingBehindAFirewall(t *testing.T) {
 				}
 				return closed.DialContext(ctx, network, address)
 			}
-			if _, err := winhost.Dropping(clock.RealClock{}, dial)(t.Context(), "tcp", port); err != nil || time.Since(began) != 7*time.Second {
+			if _, err := winhost.Dropping(clock.RealClock{}, dial)(t.Context(), "tcp", port); err != nil ||
+				time.Since(began) != 7*time.Second {
 				t.Errorf("after %s: %v", time.Since(began), err)
 			}
 		})

@@ -66,7 +66,8 @@ func (f *faults) cutsCommand(line string, written int64) bool {
 		switch {
 		case each.fault != VerbKilledWithSession && each.fault != VerbSurvivesSession:
 		case each.fault == VerbSurvivesSession && each.parameters.Bytes == 0: // cuts nothing itself
-		case each.spent || written == 0 || written < each.parameters.Bytes || !strings.Contains(line, each.parameters.Command):
+		case each.spent || written == 0 || written < each.parameters.Bytes ||
+			!strings.Contains(line, each.parameters.Command):
 		default:
 			each.spent = true
 			return true

@@ -57,7 +57,8 @@ type faultKind struct {
 var faultKinds = []faultKind{
 	{RefuseConnection, "nothing listens on port 22", Parameters{}, (*Host).injectRefusal},
 	{HangBeforeBanner, "the SSH server accepts connections and says nothing", Parameters{}, (*Host).injectCut},
-	{HangAfterAuth, "after the login, nothing comes from the host any more; connections that there are hang too", Parameters{}, nil},
+	{HangAfterAuth, "after the login, nothing comes from the host any more; connections that there are hang too",
+		Parameters{}, nil},
 	{CutAfterBytes, "the connection is cut once, when Bytes more bytes have passed in both directions together",
 		Parameters{Bytes: 1 << 20}, nil},
 	{SlowLink, "the line has a round trip of Latency and takes BytesPerSecond",
@@ -67,8 +68,9 @@ var faultKinds = []faultKind{
 	{DiskFull, "only Bytes bytes are free on C:", Parameters{Bytes: 64 << 10}, (*Host).injectDiskFull},
 	{ServiceFailsToStart, "the service Service ends with ExitCode whenever it is started",
 		Parameters{Service: "containerd", ExitCode: 1}, (*Host).injectServiceFailure},
-	{VerbKilledWithSession, "the connection is cut once, when a command that contains Command has put out Bytes bytes, and the " +
-		"command is killed with it", Parameters{Command: "apply", Bytes: 1}, nil},
+	{VerbKilledWithSession,
+		"the connection is cut once, when a command that contains Command has put out Bytes bytes, and the " +
+			"command is killed with it", Parameters{Command: "apply", Bytes: 1}, nil},
 	{VerbSurvivesSession, "commands live on when their session ends; with Bytes, the connection is cut once as above",
 		Parameters{Command: "apply", Bytes: 1}, nil},
 	{NoiseBeforeOutput, "Text comes before the output of each command", Parameters{Text: defaultNoise}, nil},

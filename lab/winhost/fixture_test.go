@@ -76,13 +76,14 @@ func newLab(t *testing.T, change ...func(*winhost.Options)) *lab {
 func newLabOn(t *testing.T, machine func(*fake.Options), change ...func(*winhost.Options)) *lab {
 	t.Helper()
 	l := &lab{t: t, network: winhost.NewNetwork(), key: newKey(t, 1)}
-	created := fake.Options{Name: "win-1", Addresses: []string{hostAddress}, Programs: func(content []byte) (fake.Program, error) {
-		name, _ := strings.CutPrefix(string(content), "MZ ")
-		if program, ok := programs[name]; ok {
-			return program, nil
-		}
-		return nil, errors.New("no program of this test")
-	}}
+	created := fake.Options{Name: "win-1", Addresses: []string{hostAddress},
+		Programs: func(content []byte) (fake.Program, error) {
+			name, _ := strings.CutPrefix(string(content), "MZ ")
+			if program, ok := programs[name]; ok {
+				return program, nil
+			}
+			return nil, errors.New("no program of this test")
+		}}
 	machine(&created)
 	l.machine = fake.New(created)
 	l.place(agentPath, "MZ print")

@@ -19,7 +19,8 @@ const (
 	hostKeyPath                    = `C:\ProgramData\ssh\ssh_host_ed25519_key`
 	administratorsAuthorizedKeys   = `C:\ProgramData\ssh\administrators_authorized_keys`
 	administrator                  = "Administrator"
-	errNoAccount, errNotAuthorized = loginError("the host has no such user"), loginError("the key is not authorized for this user")
+	errNoAccount, errNotAuthorized = loginError("the host has no such user"),
+		loginError("the key is not authorized for this user")
 )
 
 type loginError string

@@ -41,7 +41,8 @@ func (n *Network) Listen(address string, port int) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.listeners[key] != nil {
-		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: &net.TCPAddr{IP: ip, Port: port}, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: &net.TCPAddr{IP: ip, Port: port},
+			Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
 	}
 	loopback, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -22,7 +22,8 @@ var limitExtensions = sync.OnceValue(func() error { return sftp.SetSFTPExtension
 // serveFiles serves the drive by SFTP until the client has enough.
 func serveFiles(channel io.ReadWriteCloser, drive *fake.Drive, user string) error {
 	files := &files{drive: drive, home: "/C:/Users/" + user, open: map[string]*upload{}}
-	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files},
+	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files,
+		FileCmd: files, FileList: files},
 		sftp.WithStartDirectory(files.home))
 	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
 		return err

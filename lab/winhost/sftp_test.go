@@ -65,7 +65,8 @@ func TestUpload(t *testing.T) {
 		}
 	})
 	t.Run("and can be read back, whatever the path looks like", func(t *testing.T) {
-		for _, path := range []string{"/C:/k/inbox/payload.zst", "C:/k/inbox/payload.zst", `C:\K\inbox\PAYLOAD.zst`, "/c:/k/x/../inbox/payload.zst"} {
+		for _, path := range []string{"/C:/k/inbox/payload.zst", "C:/k/inbox/payload.zst", `C:\K\inbox\PAYLOAD.zst`,
+			"/c:/k/x/../inbox/payload.zst"} {
 			file, err := client.Open(path)
 			must(t, err)
 			back, err := io.ReadAll(file)

@@ -69,8 +69,10 @@ func refuse(shell Shell, format string, args ...any) error {
 // Starting each takes a second or more, and none of them tells reliably what went wrong.
 var forbiddenPrograms = []string{
 	"bash", "bitsadmin", "cacls", "certutil", "cmd", "cscript", "curl", "dism", "hostname", "icacls", "ipconfig", "mklink",
-	"msiexec", "net", "net1", "netsh", "powershell", "pwsh", "reg", "regsvr32", "robocopy", "route", "rundll32", "sc", "schtasks",
-	"setx", "sftp-server", "shutdown", "systeminfo", "takeown", "tar", "taskkill", "tasklist", "timeout", "tzutil", "wevtutil",
+	"msiexec", "net", "net1", "netsh", "powershell", "pwsh", "reg", "regsvr32", "robocopy", "route",
+	"rundll32", "sc", "schtasks",
+	"setx", "sftp-server", "shutdown", "systeminfo", "takeown", "tar", "taskkill", "tasklist", "timeout",
+	"tzutil", "wevtutil",
 	"where", "whoami", "wmic", "wscript", "wsl", "xcopy",
 }
 
@@ -106,7 +108,8 @@ func (h *Host) variables(ctx context.Context, user string) environment {
 // userEnvironment is what a login adds to the machine's environment.
 func (h *Host) userEnvironment(user string) map[string]string {
 	return map[string]string{
-		"USERNAME": user, "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:", "COMPUTERNAME": strings.ToUpper(h.machine.Name()),
-		"APPDATA": home(user) + `\AppData\Roaming`, "LOCALAPPDATA": home(user) + `\AppData\Local`,
+		"USERNAME": user, "USERPROFILE": home(user), "HOMEPATH": home(user)[2:], "HOMEDRIVE": "C:",
+		"COMPUTERNAME": strings.ToUpper(h.machine.Name()),
+		"APPDATA":      home(user) + `\AppData\Roaming`, "LOCALAPPDATA": home(user) + `\AppData\Local`,
 	}
 }

@@ -13,8 +13,10 @@ type cmdRules struct{}
 
 // cmdBuiltins are commands of cmd.exe itself.
 var cmdBuiltins = []string{
-	"assoc", "break", "call", "cd", "chcp", "chdir", "cls", "color", "copy", "date", "del", "dir", "echo", "endlocal", "erase", "exit",
-	"for", "ftype", "goto", "if", "md", "mkdir", "mklink", "move", "path", "pause", "popd", "prompt", "pushd", "rd", "rem", "ren",
+	"assoc", "break", "call", "cd", "chcp", "chdir", "cls", "color", "copy", "date", "del", "dir", "echo",
+	"endlocal", "erase", "exit",
+	"for", "ftype", "goto", "if", "md", "mkdir", "mklink", "move", "path", "pause", "popd", "prompt",
+	"pushd", "rd", "rem", "ren",
 	"rename", "rmdir", "set", "setlocal", "shift", "start", "time", "title", "type", "ver", "verify", "vol",
 }
 
@@ -120,12 +122,14 @@ func (cmdRules) explain(failure failure, program string) (string, int) {
 	case folderNotFound:
 		return "The system cannot find the path specified.\r\n", 1
 	case notExecutable:
-		return "This version of " + program + " is not compatible with the version of Windows you're running. Check your computer's " +
+		return "This version of " + program +
+			" is not compatible with the version of Windows you're running. Check your computer's " +
 			"system information and then contact the software publisher.\r\n", 1
 	case accessDenied:
 		return "Access is denied.\r\n", 1
 	}
-	return "'" + program + "' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n", 1
+	return "'" + program +
+		"' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n", 1
 }
 
 func (cmdRules) exitCode(program int) int { return program }

@@ -191,7 +191,8 @@ func (powershellRules) explain(failure failure, program string) (string, int) {
 	}
 	failed := func(why string) (string, int) {
 		name := program[strings.LastIndexAny(program, `\/`)+1:]
-		return said(fmt.Sprintf("Program '%s' failed to run: %s", name, why), "ResourceUnavailable: (:) [], ApplicationFailedException",
+		return said(fmt.Sprintf("Program '%s' failed to run: %s", name, why),
+			"ResourceUnavailable: (:) [], ApplicationFailedException",
 			"NativeCommandFailed")
 	}
 	switch failure {
@@ -201,7 +202,8 @@ func (powershellRules) explain(failure failure, program string) (string, int) {
 		return failed("Access is denied")
 	}
 	return said(fmt.Sprintf("%s : The term '%s' is not recognized as the name of a cmdlet, function, script file, or operable program. "+
-		"Check the spelling of the name, or if a path was included, verify that the path is correct and try again.", program, program),
+		"Check the spelling of the name, or if a path was included, verify that the path is correct and try again.", program,
+		program),
 		fmt.Sprintf("ObjectNotFound: (%s:String) [], CommandNotFoundException", program), "CommandNotFoundException")
 }
 

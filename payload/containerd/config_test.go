@@ -93,7 +93,8 @@ func TestBothRuntimeHandlersIsolateProcesses(t *testing.T) {
 		}
 		for _, handler := range []string{"runhcs-wcow-process", "docker"} {
 			runtime := settings.Containerd.Runtimes[handler]
-			if runtime.RuntimeType != "io.containerd.runhcs.v1" || !runtime.Options.ScrubLogs || runtime.Options.SandboxIsolation != 0 {
+			if runtime.RuntimeType != "io.containerd.runhcs.v1" || !runtime.Options.ScrubLogs ||
+				runtime.Options.SandboxIsolation != 0 {
 				t.Errorf("%s is %+v", handler, runtime)
 			}
 		}

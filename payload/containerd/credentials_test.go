@@ -72,7 +72,8 @@ func TestTheCredentialsOfARegistryAreNotGivenToItsMirrors(t *testing.T) {
 				t.Error("it was found")
 			}
 			for host, want := range map[string]string{
-				"quay.io": "Bearer quay@quay.io", "second.example.com:5000": "Bearer mirror@second.example.com:5000", "first.example.com": "Bearer @first.example.com",
+				"quay.io": "Bearer quay@quay.io", "second.example.com:5000": "Bearer mirror@second.example.com:5000",
+				"first.example.com": "Bearer @first.example.com",
 			} {
 				if got := n.headers[host]; got != want {
 					t.Errorf("%s was asked with %q, not with %q", host, got, want)

@@ -53,7 +53,8 @@ func newPublicRegistry(t *testing.T) *publicRegistry {
 		return data
 	}
 	platform := ocispec.Platform{OS: "windows", Architecture: "amd64", OSVersion: "10.0.20348.681"}
-	manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: add(ocispec.MediaTypeImageConfig, encode(ocispec.Image{Platform: platform}))}
+	manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: add(ocispec.MediaTypeImageConfig,
+		encode(ocispec.Image{Platform: platform}))}
 	manifest.SchemaVersion = 2
 	for _, layer := range []string{"the base layer of a Windows image", "a layer on it"} {
 		manifest.Layers = append(manifest.Layers, add(ocispec.MediaTypeImageLayerGzip, []byte(layer)))
@@ -118,7 +119,8 @@ func (r *publicRegistry) pull(ctx context.Context, t *testing.T, folder, image s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := images.Dispatch(ctx, images.Handlers(remotes.FetchHandler(store, fetcher), images.ChildrenHandler(store)), nil, found); err != nil {
+	if err := images.Dispatch(ctx, images.Handlers(remotes.FetchHandler(store, fetcher), images.ChildrenHandler(store)),
+		nil, found); err != nil {
 		t.Fatal(err)
 	}
 	return store

@@ -37,8 +37,10 @@ type holding struct{ name, user, signer, link string }
 func holdings(h *rig.Host) []holding {
 	node := "system:node:" + h.NodeName()
 	list := []holding{
-		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName, kubeletPKI + `\kubelet-client-current.pem`},
-		{"the kubelet's serving certificate", node, certificatesv1.KubeletServingSignerName, kubeletPKI + `\kubelet-server-current.pem`},
+		{"the kubelet's client certificate", node, certificatesv1.KubeAPIServerClientKubeletSignerName,
+			kubeletPKI + `\kubelet-client-current.pem`},
+		{"the kubelet's serving certificate", node, certificatesv1.KubeletServingSignerName,
+			kubeletPKI + `\kubelet-server-current.pem`},
 	}
 	for _, line := range nodespec.IdentityTable() {
 		if line.Service == nodespec.ServiceCloudNodeManager {
@@ -126,11 +128,12 @@ func TestCertificatesAreRenewedAndNobodyNotices(t *testing.T) {
 		}
 	}
 	l.within(4*time.Minute, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the node of "+away+" to be Ready again", &corev1.Node{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			node := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKey{Name: lost.NodeName()}, node)
-			return err == nil && isReady(node) && isGood(lost, holdings(lost)[0]), err
-		})
+		return l.WaitFor(ctx, "the node of "+away+" to be Ready again", &corev1.Node{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				node := &corev1.Node{}
+				err := reader.Get(ctx, client.ObjectKey{Name: lost.NodeName()}, node)
+				return err == nil && isReady(node) && isGood(lost, holdings(lost)[0]), err
+			})
 	})
 	l.within(limit, func(ctx context.Context) error { return l.WaitReady(ctx) })
 
@@ -168,16 +171,18 @@ func (l lab) checkNoneBegan(hosts []*rig.Host) {
 func (l lab) awaitSigned() {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "what was approved to be signed", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var list certificatesv1.CertificateSigningRequestList
-			err := reader.List(ctx, &list)
-			return !slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
-				approved := slices.ContainsFunc(request.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-					return c.Type == certificatesv1.CertificateApproved
-				})
-				return approved && len(request.Status.Certificate) == 0
-			}), err
-		})
+		return l.WaitFor(ctx, "what was approved to be signed", &certificatesv1.CertificateSigningRequest{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list certificatesv1.CertificateSigningRequestList
+				err := reader.List(ctx, &list)
+				return !slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
+					approved := slices.ContainsFunc(request.Status.Conditions,
+						func(c certificatesv1.CertificateSigningRequestCondition) bool {
+							return c.Type == certificatesv1.CertificateApproved
+						})
+					return approved && len(request.Status.Certificate) == 0
+				}), err
+			})
 	})
 }
 
@@ -185,20 +190,21 @@ func (l lab) awaitSigned() {
 func (l lab) awaitRequests(hosts []*rig.Host) {
 	l.Helper()
 	l.within(150*time.Second, func(ctx context.Context) error {
-		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			var list certificatesv1.CertificateSigningRequestList
-			if err := reader.List(ctx, &list); err != nil {
-				return false, err
-			}
-			return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
-				return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
-					kubelets := holdings(h)[:2]
-					return slices.ContainsFunc(kubelets, func(held holding) bool {
-						return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
+		return l.WaitFor(ctx, "a renewal that waits", &certificatesv1.CertificateSigningRequest{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				var list certificatesv1.CertificateSigningRequestList
+				if err := reader.List(ctx, &list); err != nil {
+					return false, err
+				}
+				return slices.ContainsFunc(list.Items, func(request certificatesv1.CertificateSigningRequest) bool {
+					return len(request.Status.Conditions) == 0 && slices.ContainsFunc(hosts, func(h *rig.Host) bool {
+						kubelets := holdings(h)[:2]
+						return slices.ContainsFunc(kubelets, func(held holding) bool {
+							return request.Spec.Username == held.user && request.Spec.SignerName == held.signer
+						})
 					})
-				})
-			}), nil
-		})
+				}), nil
+			})
 	})
 }
 
@@ -248,7 +254,8 @@ func (l lab) checkRenewedOnce(h *rig.Host, since time.Time) {
 	if !slices.ContainsFunc(instance.Status.Certificates, func(c v1alpha1.CertificateStatus) bool {
 		return c.Name == nodespec.ServiceCloudNodeManager && c.NotAfter.Time.Equal(manager.NotAfter)
 	}) {
-		l.Errorf("the status of %s tells of %+v, and cloud-node-manager's certificate is good until %s", instance.Name, instance.Status.Certificates, manager.NotAfter)
+		l.Errorf("the status of %s tells of %+v, and cloud-node-manager's certificate is good until %s", instance.Name,
+			instance.Status.Certificates, manager.NotAfter)
 	}
 }
 
@@ -280,7 +287,8 @@ func (l lab) checkServed(h *rig.Host, w *witness) {
 	l.Helper()
 	failures, certificates := w.end()
 	if len(failures) > 0 || certificates < 2 {
-		l.Errorf("%s served with %d certificates; at times it did not:\n%s", h.Options.Name, certificates, strings.Join(failures, "\n"))
+		l.Errorf("%s served with %d certificates; at times it did not:\n%s", h.Options.Name, certificates,
+			strings.Join(failures, "\n"))
 	}
 }
 

@@ -73,7 +73,8 @@ func (w *witness) look(ctx context.Context) error {
 	w.serials[leaf.SerialNumber.String()] = true
 	w.mu.Unlock()
 	lease := &coordinationv1.Lease{}
-	if err := w.lab.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: w.host.NodeName()}, lease); err != nil {
+	if err := w.lab.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: w.host.NodeName()},
+		lease); err != nil {
 		return err
 	}
 	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
@@ -97,7 +98,8 @@ func (w *witness) serving(ctx context.Context) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: w.host.Options.Address, MinVersion: tls.VersionTLS12})
+	connection := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: w.host.Options.Address,
+		MinVersion: tls.VersionTLS12})
 	defer func() { _ = connection.Close() }() // nothing was sent
 	if err := connection.HandshakeContext(ctx); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func build(ctx context.Context, t *testing.T, of string) (path string) {
 }
 
 // boot starts a host with these files on its drive, by Windows path.
-func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string, registry ...string) *wine.Host {
+func boot(ctx context.Context, t *testing.T, name, address string, files map[string]string,
+	registry ...string) *wine.Host {
 	t.Helper()
 	base, err := wine.Prepare(ctx, "")
 	if err != nil {

@@ -68,7 +68,8 @@ func build(t *testing.T, target string) string {
 		settings[setting.Key] = setting.Value
 	}
 	if !strings.HasPrefix(settings["GOFIPS140"], "v1.0.0") || !strings.Contains(settings["DefaultGODEBUG"], "fips140=on") {
-		t.Fatalf("%s was built with GOFIPS140=%q, DefaultGODEBUG=%q", target, settings["GOFIPS140"], settings["DefaultGODEBUG"])
+		t.Fatalf("%s was built with GOFIPS140=%q, DefaultGODEBUG=%q", target, settings["GOFIPS140"],
+			settings["DefaultGODEBUG"])
 	}
 	return path
 }
@@ -97,9 +98,10 @@ func TestTheOperatorBuildsAndStartsInFIPSMode(t *testing.T) {
 	if err := operator.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.Patience, true, func(ctx context.Context) (bool, error) {
-		return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
-	})
+	ready := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, rigtest.Patience, true,
+		func(ctx context.Context) (bool, error) {
+			return get(ctx, "http://"+probes+"/readyz") == http.StatusOK, nil
+		})
 	if err := operator.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}

@@ -79,7 +79,8 @@ func (a *trail) evictions(namespace string) (n int) {
 func (a *trail) leftAlone(nodes ...string) {
 	a.Helper()
 	for _, e := range a.writes() {
-		if strings.HasPrefix(e.Object.Resource, "machine") || e.Object.Resource == "nodes" && slices.Contains(nodes, e.Object.Name) {
+		if strings.HasPrefix(e.Object.Resource, "machine") || e.Object.Resource == "nodes" &&
+			slices.Contains(nodes, e.Object.Name) {
 			a.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
 		}
 	}

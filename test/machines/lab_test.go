@@ -125,7 +125,8 @@ func (l lab) only(set string) (name string) {
 }
 
 // instanceBecomes waits until the instance of a Machine is as wanted, and returns it.
-func (l lab) instanceBecomes(machine, what string, condition func(*v1alpha1.WindowsInstance) bool) (found *v1alpha1.WindowsInstance) {
+func (l lab) instanceBecomes(machine, what string,
+	condition func(*v1alpha1.WindowsInstance) bool) (found *v1alpha1.WindowsInstance) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
 		return l.WaitForMachineInstance(ctx, machine, what, func(instance *v1alpha1.WindowsInstance) bool {
@@ -153,10 +154,11 @@ func (l lab) nodeOf(name string) *corev1.Node {
 func (l lab) secretBecomes(key client.ObjectKey, what string, condition func(*corev1.Secret) bool) {
 	l.Helper()
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "Secret "+key.Name+" "+what, &corev1.Secret{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-			secret := &corev1.Secret{}
-			err := reader.Get(ctx, key, secret)
-			return err == nil && condition(secret), client.IgnoreNotFound(err)
-		})
+		return l.WaitFor(ctx, "Secret "+key.Name+" "+what, &corev1.Secret{},
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				secret := &corev1.Secret{}
+				err := reader.Get(ctx, key, secret)
+				return err == nil && condition(secret), client.IgnoreNotFound(err)
+			})
 	})
 }

@@ -15,7 +15,8 @@ import (
 // A new virtual machine with Windows Server takes about as long as this in a cloud, and it is far away. Of three
 // minutes of user data, port 22 is open for the last one; of two minutes of restart, the SSH server takes ten seconds.
 var aCloud = rig.VMOptions{
-	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second, SSHDelay: 10 * time.Second,
+	UserDataDelay: 2 * time.Minute, FeatureDuration: 90 * time.Second, RebootDuration: 110 * time.Second,
+	SSHDelay: 10 * time.Second,
 }
 
 const (

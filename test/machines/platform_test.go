@@ -145,7 +145,8 @@ func callItBareMetal(t *testing.T) {
 	}
 	set := func(ctx context.Context, platform string) error {
 		infrastructure := &unstructured.Unstructured{}
-		infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"})
+		infrastructure.SetGroupVersionKind(schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1",
+			Kind: "Infrastructure"})
 		infrastructure.SetName("cluster")
 		patch := `{"status":{"platform":"` + platform + `","platformStatus":{"type":"` + platform + `"}}}`
 		return admin.Status().Patch(ctx, infrastructure, client.RawPatch(types.MergePatchType, []byte(patch)))

@@ -130,11 +130,12 @@ func (l lab) operatorWritesTo(name string) {
 	delete(node.Annotations, v1alpha1.AnnotationVersion)
 	l.must(l.Client.Patch(l.Context(), node, client.MergeFrom(before)))
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the operator's version to be on node "+node.Name+" again", node, func(ctx context.Context, reader client.Reader) (bool, error) {
-			now := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
-			return now.Annotations[v1alpha1.AnnotationVersion] != "" && now.ResourceVersion != before.ResourceVersion, err
-		})
+		return l.WaitFor(ctx, "the operator's version to be on node "+node.Name+" again", node,
+			func(ctx context.Context, reader client.Reader) (bool, error) {
+				now := &corev1.Node{}
+				err := reader.Get(ctx, client.ObjectKeyFromObject(node), now)
+				return now.Annotations[v1alpha1.AnnotationVersion] != "" && now.ResourceVersion != before.ResourceVersion, err
+			})
 	})
 	l.isCordoned(name)
 }
@@ -175,12 +176,14 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 	before := connections(host)
 	l.must(l.DeleteMachine(l.Context(), name))
 	instance := l.instanceBecomes(name, "to be left alone", func(i *v1alpha1.WindowsInstance) bool {
-		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged && i.Status.Summary == v1alpha1.ReasonMachineDeleting
+		return i != nil && i.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged &&
+			i.Status.Summary == v1alpha1.ReasonMachineDeleting
 	})
 	l.inTime(func(ctx context.Context) error {
-		return l.WaitFor(ctx, "the Machine to be drained in vain", &machine{}, func(context.Context, client.Reader) (bool, error) {
-			return trail.refusedEvictions(w.Namespace) >= attempts*pods, nil
-		})
+		return l.WaitFor(ctx, "the Machine to be drained in vain", &machine{},
+			func(context.Context, client.Reader) (bool, error) {
+				return trail.refusedEvictions(w.Namespace) >= attempts*pods, nil
+			})
 	})
 	m, err := l.Machine(l.Context(), name)
 	l.must(err)
@@ -196,7 +199,8 @@ func (l lab) deletedAgainstABudget(w *rigtest.Workload, name string) {
 		l.Errorf("%d of %d pods are left", n, pods)
 	}
 	for _, e := range trail.writes() {
-		if e.Verb == "delete" || e.Verb == "deletecollection" || e.Object.Subresource == "eviction" || e.Object.Name == node.Name {
+		if e.Verb == "delete" || e.Verb == "deletecollection" || e.Object.Subresource == "eviction" ||
+			e.Object.Name == node.Name {
 			l.Errorf("the operator did %s %s %s", e.Verb, e.Resource(), e.Object.Name)
 		}
 	}

@@ -33,7 +33,8 @@ func TestAHostWhoseUserDataIsStillAtWorkIsWaitedFor(t *testing.T) {
 	var events corev1.EventList
 	l.must(l.Client.List(t.Context(), &events, client.InNamespace(l.Namespace())))
 	for _, event := range events.Items {
-		if event.Type == corev1.EventTypeWarning && event.InvolvedObject.Name == name && strings.Contains(event.Reason, "Authentication") {
+		if event.Type == corev1.EventTypeWarning && event.InvolvedObject.Name == name &&
+			strings.Contains(event.Reason, "Authentication") {
 			t.Errorf("a warning tells of what was merely waiting: %s: %s", event.Reason, event.Message)
 		}
 	}

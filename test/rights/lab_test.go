@@ -37,7 +37,8 @@ const (
 	bundleManifests = root + "/deploy/olm/bundle/manifests"
 )
 
-var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS", APIIntURL: "https://127.0.0.1", Audit: true})
+var shared = clustertest.New(cluster.Options{Profile: cluster.OpenShift, Platform: "AWS",
+	APIIntURL: "https://127.0.0.1", Audit: true})
 
 func TestMain(m *testing.M) {
 	// API servers before Kubernetes 1.34 tell watchers only what is new: there an informer lists first, for which it needs
@@ -73,9 +74,11 @@ type way struct {
 func (w way) installed(t *testing.T) lab {
 	t.Helper()
 	r := rigtest.Boot(t, rig.Options{
-		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2), LinuxNodes: 1, MachineAPI: true, ServiceCA: true,
+		Cluster: shared.Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(2), LinuxNodes: 1,
+		MachineAPI: true, ServiceCA: true,
 	})
-	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}}, answers: &answers{ids: map[string]bool{}}}
+	l := lab{T: t, Rig: r, way: w, signers: &signers{byRequest: map[string]string{}},
+		answers: &answers{ids: map[string]bool{}}}
 	var err error
 	if w.bundle == nil {
 		_, err = r.InstallOperator(t.Context(), w.namespace)

@@ -76,7 +76,8 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 				t.Errorf("the operator was refused: %s", request)
 			}
 			all = shipped(t, w.namespace)
-			for right, count := range audit.Uses(all, slices.Concat(requests, audit.Implied(requests), l.signers.approvals(requests))) {
+			for right, count := range audit.Uses(all, slices.Concat(requests, audit.Implied(requests),
+				l.signers.approvals(requests))) {
 				if count > 0 {
 					used[right.String()] = true
 				}
@@ -89,7 +90,8 @@ func TestTheOperatorHasTheRightsThatItUsesAndNoOthers(t *testing.T) {
 	markers := readMarkers(t)
 	for _, right := range all {
 		if !used[right.String()] && excepted(right) == "" {
-			t.Errorf("nothing used the right to %s: take it out of the marker at %s, or say in notExercised why it is there", right, markersOf(markers, right))
+			t.Errorf("nothing used the right to %s: take it out of the marker at %s, or say in notExercised why it is there",
+				right, markersOf(markers, right))
 		}
 	}
 }
@@ -123,7 +125,8 @@ func refused(requests []audit.Event) []string {
 		if _, excepted := forbidden[what]; excepted {
 			continue
 		}
-		line := fmt.Sprintf("%s (%s/%s %s): %s", what, request.Object.Namespace, request.Object.Name, request.URI, request.Response.Message)
+		line := fmt.Sprintf("%s (%s/%s %s): %s", what, request.Object.Namespace, request.Object.Name, request.URI,
+			request.Response.Message)
 		if !slices.ContainsFunc(kinds, func(k string) bool { return strings.HasPrefix(k, what+" ") }) {
 			kinds = append(kinds, line)
 		}
@@ -164,11 +167,14 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 		return e
 	}
 	got := refused([]audit.Event{
-		request("get", "", "nodes", "allow", 200), request("get", "", "nodes", "allow", 404), request("patch", "", "nodes", "allow", 409),
-		request("list", "", "secrets", "forbid", 403), request("list", "", "secrets", "forbid", 403), request("list", "apps", "secrets", "forbid", 403),
+		request("get", "", "nodes", "allow", 200), request("get", "", "nodes", "allow", 404),
+		request("patch", "", "nodes", "allow", 409),
+		request("list", "", "secrets", "forbid", 403), request("list", "", "secrets", "forbid", 403),
+		request("list", "apps", "secrets", "forbid", 403),
 		request("update", "certificates.k8s.io", "certificatesigningrequests", "allow", 403), // by the check of the signer
 	})
-	if len(got) != 3 || !strings.HasPrefix(got[0], "list secrets (") || !strings.HasPrefix(got[1], "list secrets.apps (") ||
+	if len(got) != 3 || !strings.HasPrefix(got[0], "list secrets (") ||
+		!strings.HasPrefix(got[1], "list secrets.apps (") ||
 		!strings.HasPrefix(got[2], "update certificatesigningrequests.certificates.k8s.io (") {
 		t.Errorf("got %q", got)
 	}

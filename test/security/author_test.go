@@ -92,7 +92,9 @@ func TestWhoMayWriteConfigMapsCannotDoMoreThanListHosts(t *testing.T) {
 		var events eventsv1.EventList
 		l.must(l.Client.List(l.Context(), &events, client.InNamespace(l.Namespace())))
 		for _, event := range events.Items {
-			if len(event.Note) > 1024 || strings.ContainsFunc(event.Note, func(r rune) bool { return r < ' ' || r == '\u202e' }) {
+			if len(event.Note) > 1024 || strings.ContainsFunc(event.Note, func(r rune) bool {
+				return r < ' ' || r == '\u202e'
+			}) {
 				l.Errorf("event %s has a note of %d bytes: %.200q", event.Reason, len(event.Note), event.Note)
 			}
 		}
@@ -129,7 +131,8 @@ func (l lab) author() client.Client {
 	l.Helper()
 	object := metav1.ObjectMeta{Namespace: l.Namespace(), Name: "author-of-config-maps"}
 	l.create(&rbacv1.Role{ObjectMeta: object, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "create",
+			"update", "patch", "delete"},
 	}}})
 	l.create(&rbacv1.RoleBinding{
 		ObjectMeta: object, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: object.Name},

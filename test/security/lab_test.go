@@ -90,7 +90,8 @@ func (l lab) must(err error) {
 }
 
 // eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader reader) (bool, error)) {
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+	reader reader) (bool, error)) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
@@ -103,18 +104,19 @@ func (l lab) says(name string, reasons ...string) metav1.Condition {
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
 	var found metav1.Condition
-	l.must(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "), func(instance *v1alpha1.WindowsInstance) bool {
-		if instance == nil {
-			return false
-		}
-		i := slices.IndexFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
-			return c.Status != metav1.ConditionTrue && slices.Contains(reasons, c.Reason)
-		})
-		if i >= 0 {
-			found = instance.Status.Conditions[i]
-		}
-		return i >= 0
-	}))
+	l.must(l.WaitForInstance(ctx, l.Host(name), "to say "+strings.Join(reasons, " or "),
+		func(instance *v1alpha1.WindowsInstance) bool {
+			if instance == nil {
+				return false
+			}
+			i := slices.IndexFunc(instance.Status.Conditions, func(c metav1.Condition) bool {
+				return c.Status != metav1.ConditionTrue && slices.Contains(reasons, c.Reason)
+			})
+			if i >= 0 {
+				found = instance.Status.Conditions[i]
+			}
+			return i >= 0
+		}))
 	return found
 }
 
@@ -140,9 +142,12 @@ func (l lab) node(name string) *corev1.Node {
 // eventSeen checks that an event with the reason comes whose note has the text.
 func (l lab) eventSeen(reason, text string) {
 	l.Helper()
-	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{}, func(ctx context.Context, reader reader) (bool, error) {
-		var list eventsv1.EventList
-		err := reader.List(ctx, &list)
-		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == reason && strings.Contains(e.Note, text) }), err
-	})
+	l.eventually("an event "+reason+" with "+text, &eventsv1.Event{},
+		func(ctx context.Context, reader reader) (bool, error) {
+			var list eventsv1.EventList
+			err := reader.List(ctx, &list)
+			return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+				return e.Reason == reason && strings.Contains(e.Note, text)
+			}), err
+		})
 }

@@ -76,12 +76,14 @@ func (l lab) try(who *rest.Config, name, signer string, s subject) (*certificate
 	}
 	clientset, err := kubernetes.NewForConfig(who)
 	l.must(err)
-	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: s.request(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose},
-		},
-	}, metav1.CreateOptions{})
+	return clientset.CertificatesV1().CertificateSigningRequests().Create(l.Context(),
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: s.request(l.T), SignerName: signer, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+					purpose},
+			},
+		}, metav1.CreateOptions{})
 }
 
 // requests returns all certificate requests of the cluster, by name.
@@ -112,7 +114,8 @@ func (l lab) onlySignedFor(nodes ...string) {
 		asked, err := x509.ParseCertificateRequest(block.Bytes)
 		l.must(err)
 		if user := asked.Subject.CommonName; !slices.Contains(users, user) {
-			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user, len(request.Status.Certificate), request.Status.Conditions)
+			l.Errorf("request %s of %s is for %s: certificate of %d bytes, %+v", name, request.Spec.Username, user,
+				len(request.Status.Certificate), request.Status.Conditions)
 		}
 	}
 }

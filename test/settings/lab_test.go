@@ -78,7 +78,8 @@ var common struct {
 // shared returns the lab that most tests share: hosts that are Ready nodes.
 func shared(t *testing.T) lab {
 	t.Helper()
-	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t), Hosts: rig.Hosts(hosts), LinuxNodes: 1}
+	options := rig.Options{Cluster: controlPlanes["None"].Cluster(t), PayloadDir: files.Directory(t),
+		Hosts: rig.Hosts(hosts), LinuxNodes: 1}
 	common.once.Do(func() {
 		common.rig, common.err = begin(context.Background(), options)
 		if common.err == nil {
@@ -95,7 +96,8 @@ func shared(t *testing.T) lab {
 
 // begin boots a lab with an operator that has made all hosts Ready. What is to be so before the operator runs is
 // prepared.
-func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig, error) {
+func begin(ctx context.Context, options rig.Options, prepare ...func(context.Context, *rig.Rig) error) (*rig.Rig,
+	error) {
 	options.Log = ctrl.Log
 	r, err := rig.New(ctx, options)
 	if err != nil {
@@ -142,7 +144,8 @@ func (l lab) within(limit time.Duration, wait func(ctx context.Context) error) {
 }
 
 // eventually waits until the condition holds, which is asked again whenever an object of the watched kind changes.
-func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context, reader client.Reader) (bool, error)) {
+func (l lab) eventually(what string, watched client.Object, condition func(ctx context.Context,
+	reader client.Reader) (bool, error)) {
 	l.Helper()
 	l.within(limit, func(ctx context.Context) error { return l.WaitFor(ctx, what, watched, condition) })
 }

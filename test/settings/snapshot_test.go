@@ -14,7 +14,8 @@ import (
 
 // ignored are the folders whose content changes by itself: logs, the container runtime's and the kubelet's own, and the
 // agent's memory.
-var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot, `C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
+var ignored = []string{`C:\var\log`, `C:\ProgramData\containerd`, `C:\k\wicd`, nodespec.LandingRoot,
+	`C:\var\lib\kubelet\pods`, `C:\Windows\Temp`}
 
 // look is what a host is like, but for what changes by itself. Pods come and go, and with them processes and endpoints.
 func look(h *rig.Host) fake.Snapshot {

@@ -93,7 +93,8 @@ func (l lab) failed(name string) (canary string) {
 	l.anyInstance("to have failed with "+version, 2*time.Minute, func(i *v1alpha1.WindowsInstance) bool {
 		c := meta.FindStatusCondition(i.Status.Conditions, v1alpha1.ConditionUpToDate)
 		f := i.Status.FailedChange
-		if f == nil || f.Version != version || !f.RolledBack || c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonChangeFailed {
+		if f == nil || f.Version != version || !f.RolledBack || c == nil || c.Status != metav1.ConditionFalse ||
+			c.Reason != v1alpha1.ReasonChangeFailed {
 			return false
 		}
 		canary = i.Status.NodeRef.Name

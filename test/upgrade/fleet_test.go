@@ -161,7 +161,9 @@ func (l lab) warnings() (told []string) {
 	l.Helper()
 	var events corev1.EventList
 	l.must(l.Client.List(l.Context(), &events))
-	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(events.Items, func(a, b corev1.Event) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	for _, e := range events.Items {
 		if e.Type == corev1.EventTypeWarning && e.ReportingController == "windows-machine-config-operator" {
 			told = append(told, fmt.Sprintf("%s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message))
@@ -193,7 +195,8 @@ func TestDeadHostsBlockNothing(t *testing.T) {
 	l.upgraded(patch, f.nodes()-2, fleetLimit, dead.NodeName(), goneNode)
 	w.kept(1, 0)
 	for _, warning := range l.warnings()[warned:] {
-		if strings.Contains(warning, v1alpha1.ReasonWaitingForTurn) || strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {
+		if strings.Contains(warning, v1alpha1.ReasonWaitingForTurn) ||
+			strings.Contains(warning, v1alpha1.ReasonAwaitsReplacement) {
 			t.Errorf("a host that merely waits raises a warning: %s", warning)
 		}
 	}

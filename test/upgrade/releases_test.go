@@ -56,8 +56,9 @@ var releases struct {
 // otherVersions are the versions of all components of every platform beside kubelet and agent, each different from the
 // releases before.
 var otherVersions = map[string]string{
-	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2", "hybrid-overlay-node": "v1.0.1",
-	"windows_exporter": "v0.31.9", "csi-proxy": "v1.3.1",
+	"containerd": "v2.4.3", "kube-proxy": "v1.36.5", "kube-log-runner": "v0.36.5", "cni": "v1.9.2",
+	"hybrid-overlay-node": "v1.0.1",
+	"windows_exporter":    "v0.31.9", "csi-proxy": "v1.3.1",
 }
 
 // makeReleases makes all releases.

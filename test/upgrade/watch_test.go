@@ -106,5 +106,7 @@ func lastServices(h *rig.Host, n int) (told []string) {
 
 // boots is how often a host was started.
 func boots(h *rig.Host) int {
-	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool { return e.Kind == fake.KindPower && e.Detail == "boot" }))
+	return len(h.Machine().Journal().Entries(func(e fake.Entry) bool {
+		return e.Kind == fake.KindPower && e.Detail == "boot"
+	}))
 }

@@ -27,8 +27,9 @@ func (w *workload) labels() map[string]string { return map[string]string{"app": 
 // podSpec returns the spec of a pod as users write it for Windows nodes.
 func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{
-		NodeSelector:                  map[string]string{corev1.LabelOSStable: "windows"},
-		Tolerations:                   []corev1.Toleration{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule}},
+		NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+		Tolerations: []corev1.Toleration{{Key: "os", Value: "Windows",
+			Effect: corev1.TaintEffectNoSchedule}},
 		TerminationGracePeriodSeconds: ptr.To[int64](5),
 		Containers:                    []corev1.Container{{Name: "web", Image: "example.com/web:1"}},
 	}
@@ -47,10 +48,11 @@ func (l lab) namespace() string {
 		options := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 		_ = clients.CoreV1().Pods(name).DeleteCollection(context.Background(), options, metav1.ListOptions{})
 	})
-	l.eventually("namespace "+name+" to have its service account", &corev1.ServiceAccount{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		err := reader.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
-		return err == nil, client.IgnoreNotFound(err)
-	})
+	l.eventually("namespace "+name+" to have its service account", &corev1.ServiceAccount{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			err := reader.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
 	return name
 }
 

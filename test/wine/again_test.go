@@ -80,7 +80,8 @@ func (l *lab) restarts(t *testing.T, operator *rig.Operator, h *wine.Host) {
 	seen := len(h.Journal())
 	l.run()
 	// An address that nobody answers on shows that the new operator has been through all instances.
-	must(t, l.SetInstances(l.Context(), map[string]string{l.entry(h): "username=Administrator", gateway.String(): "username=Administrator"}))
+	must(t, l.SetInstances(l.Context(), map[string]string{l.entry(h): "username=Administrator",
+		gateway.String(): "username=Administrator"}))
 	l.awaitAt(gateway.String(), "to be told to be out of reach", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance != nil && instance.Status.Summary == "Unreachable"
 	})

@@ -29,7 +29,8 @@ func drifts(t *testing.T, h *wine.Host) {
 			return process(t, h, "containerd") != "" && process(t, h, "kubelet") != ""
 		}},
 		{"a command line is changed", administratorPath + ` set kube-proxy C:\k\other.exe`, same},
-		{"a service is deleted", administratorPath + " stop windows_exporter & " + administratorPath + " delete windows_exporter", func() bool {
+		{"a service is deleted", administratorPath + " stop windows_exporter & " + administratorPath +
+			" delete windows_exporter", func() bool {
 			now := process(t, h, "windows_exporter")
 			return now != "" && now != exporter
 		}},

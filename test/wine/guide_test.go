@@ -49,7 +49,8 @@ func TestTheGuideIsFollowedFromTheInstallationToTheLastHost(t *testing.T) {
 	g.key, public = rsaKey(t)
 	keys := []ssh.PublicKey{public}
 	g.addHost(wine.Options{Name: "WIN-GUIDE-1", AuthorizedKeys: keys})
-	g.addHost(wine.Options{Name: "WIN-GUIDE-2", AuthorizedKeys: keys, Users: []string{"core"}, Address: hostAddress(maxHosts)})
+	g.addHost(wine.Options{Name: "WIN-GUIDE-2", AuthorizedKeys: keys, Users: []string{"core"},
+		Address: hostAddress(maxHosts)})
 	g.named, g.nameless = g.hosts[0], g.hosts[1]
 	for _, h := range g.hosts {
 		g.before[h.Name()] = snapshotOf(t, h)
@@ -209,7 +210,9 @@ func (g *guide) addsAHost() {
 	g.awaitReady(g.nameless)
 	proven()
 	// The connection over which it became a node may end a moment after that is known; a new one would show as a login.
-	touched := slices.DeleteFunc(g.named.Journal()[seen:], func(e wine.Entry) bool { return e.Kind == wine.KindDisconnect })
+	touched := slices.DeleteFunc(g.named.Journal()[seen:], func(e wine.Entry) bool {
+		return e.Kind == wine.KindDisconnect
+	})
 	if len(touched) > 0 || g.nodeOf(g.named).UID != uid {
 		g.Errorf("the first host was touched: %+v", touched)
 	}
@@ -254,7 +257,8 @@ func (g *guide) removesAHost() {
 	must(g.T, g.SetKey(g.Context(), g.key))
 	g.awaitGone(h)
 	g.givenBack(h)
-	if err := g.Client.Get(g.Context(), client.ObjectKey{Namespace: "default", Name: guidePod}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+	if err := g.Client.Get(g.Context(), client.ObjectKey{Namespace: "default", Name: guidePod},
+		&corev1.Pod{}); !apierrors.IsNotFound(err) {
 		g.Errorf("the pod on its node is still there (%v)", err)
 	}
 	g.awaitAt(g.name(), "to be Ready", rig.IsReady)

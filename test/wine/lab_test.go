@@ -89,7 +89,8 @@ func fetch() error {
 	if _, err := wine.Prepare(context.Background(), ""); err != nil {
 		return err
 	}
-	command := exec.Command("go", "list", "-deps", payload.AgentPackage, "./administrator", "../../lab/wine/standin/program")
+	command := exec.Command("go", "list", "-deps", payload.AgentPackage, "./administrator",
+		"../../lab/wine/standin/program")
 	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64")
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("find what the programs of the hosts are made of: %w\n%s", err, output)
@@ -239,7 +240,8 @@ func install(t *testing.T, options rig.Options) *lab {
 // prepare makes a lab without hosts and operator; network, payload and log are as for all.
 func prepare(t *testing.T, options rig.Options) *lab {
 	t.Helper()
-	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions), ctrl.Log
+	options.Network, options.PayloadDir, options.Log = rig.RealNetwork{}, payloadOf(t, "1.0.0-lab", payloadOptions),
+		ctrl.Log
 	r, err := rig.New(t.Context(), options)
 	must(t, err)
 	l := &lab{Rig: r, T: t}
@@ -312,18 +314,19 @@ func (l *lab) awaitAt(address, what string, condition func(*v1alpha1.WindowsInst
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), limit)
 	defer cancel()
-	must(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{}, func(ctx context.Context, reader client.Reader) (bool, error) {
-		var list v1alpha1.WindowsInstanceList
-		if err := reader.List(ctx, &list); err != nil {
-			return false, err
-		}
-		for i := range list.Items {
-			if list.Items[i].Spec.Address == address {
-				return condition(&list.Items[i]), nil
+	must(l.T, l.WaitFor(ctx, address+" "+what, &v1alpha1.WindowsInstance{},
+		func(ctx context.Context, reader client.Reader) (bool, error) {
+			var list v1alpha1.WindowsInstanceList
+			if err := reader.List(ctx, &list); err != nil {
+				return false, err
 			}
-		}
-		return condition(nil), nil
-	}))
+			for i := range list.Items {
+				if list.Items[i].Spec.Address == address {
+					return condition(&list.Items[i]), nil
+				}
+			}
+			return condition(nil), nil
+		}))
 }
 
 func (l *lab) awaitReady(h *wine.Host) {

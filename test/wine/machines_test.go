@@ -93,7 +93,8 @@ func newMachineLab(t *testing.T, platform string) *machineLab {
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := machineapi.Run(ctx, l.Config, machineapi.Options{Cloud: l.cloud, Platform: l.Platform(), Logger: log}); err != nil {
+		if err := machineapi.Run(ctx, l.Config, machineapi.Options{Cloud: l.cloud, Platform: l.Platform(),
+			Logger: log}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -120,7 +121,8 @@ func (l *machineLab) scaleUp(options rig.MachineSetOptions) (machine string, nod
 	must(l.T, err)
 	node = &corev1.Node{}
 	must(l.T, l.Client.Get(ctx, client.ObjectKey{Name: got.Status.NodeRef.Name}, node))
-	for label, want := range map[string]string{v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "", corev1.LabelOSStable: "windows"} {
+	for label, want := range map[string]string{v1alpha1.LabelOSID: "Windows", v1alpha1.LabelWorker: "",
+		corev1.LabelOSStable: "windows"} {
 		if got, ok := node.Labels[label]; !ok || got != want {
 			l.Errorf("label %s is %q (there: %t), want %q", label, got, ok, want)
 		}

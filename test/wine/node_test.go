@@ -73,7 +73,8 @@ func TestAnOperatorThatIsKilledIsReplaced(t *testing.T) {
 	for _, step := range []string{"SendPayload", "InstallRelease", "StartService"} {
 		operator := l.run()
 		l.await(h, "to be at "+step, func(instance *v1alpha1.WindowsInstance) bool {
-			return instance != nil && (instance.Status.Step != nil && strings.HasPrefix(instance.Status.Step.Name, step) || instance.Status.Version != "")
+			return instance != nil && (instance.Status.Step != nil && strings.HasPrefix(instance.Status.Step.Name, step) ||
+				instance.Status.Version != "")
 		})
 		operator.Kill()
 	}

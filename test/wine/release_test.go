@@ -66,7 +66,9 @@ func (l *lab) isOf(h *wine.Host, want release) {
 	agent, err := want.payload.Agent()
 	must(l.T, err)
 	spec := specOf(l.T, h)
-	kubelet := slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool { return r.Component == nodespec.ServiceKubelet })
+	kubelet := slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool {
+		return r.Component == nodespec.ServiceKubelet
+	})
 	if spec.Version != want.Version || kubelet < 0 || spec.Releases[kubelet].Version != want.kubelet() {
 		l.Fatalf("%s is held to a spec of version %s with %+v", h.Name(), spec.Version, spec.Releases)
 	}
@@ -92,15 +94,19 @@ func (l *lab) linked(h *wine.Host, spec nodespec.NodeSpec) {
 		path, err := h.Path(link.Path)
 		must(l.T, err)
 		target, err := os.Readlink(path)
-		if err != nil || !strings.HasSuffix(target, strings.ReplaceAll(strings.TrimPrefix(link.Target, `C:`), `\`, "/")) || !exists(l.T, h, link.Target) {
+		if err != nil || !strings.HasSuffix(target, strings.ReplaceAll(strings.TrimPrefix(link.Target, `C:`), `\`, "/")) ||
+			!exists(l.T, h, link.Target) {
 			l.Errorf("%s on %s leads to %s (%v), want %s", link.Path, h.Name(), target, err, link.Target)
 		}
 	}
-	kubelet := spec.Releases[slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool { return r.Component == nodespec.ServiceKubelet })]
+	kubelet := spec.Releases[slices.IndexFunc(spec.Releases, func(r nodespec.Release) bool {
+		return r.Component == nodespec.ServiceKubelet
+	})]
 	result, err := h.Exec(l.Context(), nodespec.Root+`\kubelet.exe --version`)
 	must(l.T, err)
 	if !strings.Contains(result.Stdout, kubelet.Version) {
-		l.Errorf("the documented kubelet of %s says %q (%s), want %s", h.Name(), result.Stdout, result.Stderr, kubelet.Version)
+		l.Errorf("the documented kubelet of %s says %q (%s), want %s", h.Name(), result.Stdout,
+			result.Stderr, kubelet.Version)
 	}
 }
 
@@ -115,7 +121,9 @@ func (l *lab) runs(h *wine.Host, spec nodespec.NodeSpec, agent string) {
 	}
 	for name, s := range servicesOf(l.T, h, spec) {
 		line := strings.TrimPrefix(s.CommandLine, `"`)
-		if s.Process == 0 || !slices.ContainsFunc(programs, func(program string) bool { return strings.HasPrefix(line, program) }) {
+		if s.Process == 0 || !slices.ContainsFunc(programs, func(program string) bool {
+			return strings.HasPrefix(line, program)
+		}) {
 			l.Errorf("service %s of %s has process %d of %s", name, h.Name(), s.Process, s.CommandLine)
 		}
 	}

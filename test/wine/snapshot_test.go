@@ -66,7 +66,8 @@ func features(t *testing.T, h *wine.Host) []string {
 		t.Errorf("features of %s wait for a restart: %s", h.Name(), marks.Stdout)
 		return lines
 	}
-	inForce := strings.NewReplacer("State    REG_DWORD    0x1", "State    REG_DWORD    0x2", "State    REG_DWORD    0x5", "State    REG_DWORD    0x4")
+	inForce := strings.NewReplacer("State    REG_DWORD    0x1", "State    REG_DWORD    0x2", "State    REG_DWORD    0x5",
+		"State    REG_DWORD    0x4")
 	for i := range lines {
 		lines[i] = inForce.Replace(lines[i])
 	}

@@ -25,7 +25,8 @@ func TestTheBundleIsValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bundle.CSV == nil || len(bundle.V1CRDs) != 2 || bundle.Package != "windows-machine-config-operator" || bundle.DefaultChannel != "stable" {
+	if bundle.CSV == nil || len(bundle.V1CRDs) != 2 || bundle.Package != "windows-machine-config-operator" ||
+		bundle.DefaultChannel != "stable" {
 		t.Fatalf("package %q, channel %q, %d definitions", bundle.Package, bundle.DefaultChannel, len(bundle.V1CRDs))
 	}
 	validators := validation.DefaultBundleValidators.WithValidators(

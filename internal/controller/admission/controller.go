@@ -74,7 +74,8 @@ func (r *Reconciler) owner(ctx context.Context) (*metav1.OwnerReference, error) 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Namespace %s, the operator's own, which its admission policies belong to: %w", r.Namespace, err)
+		return nil, fmt.Errorf("read Namespace %s, the operator's own, which its admission policies belong to: %w",
+			r.Namespace, err)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
 		return nil, nil

@@ -26,13 +26,15 @@ func inForce(err error) standing {
 	if err == nil {
 		return standing{reasonInForce, corev1.EventTypeNormal, "The admission policies of the operator are in place."}
 	}
-	return standing{reasonNotInForce, corev1.EventTypeWarning, "The admission policies of the operator cannot be put in place: " + err.Error() +
-		". Nodes keep working; where a policy is missing, only RBAC limits access. The operator tries again."}
+	return standing{reasonNotInForce, corev1.EventTypeWarning,
+		"The admission policies of the operator cannot be put in place: " + err.Error() +
+			". Nodes keep working; where a policy is missing, only RBAC limits access. The operator tries again."}
 }
 
 func missing() standing {
-	return standing{reasonMissing, corev1.EventTypeWarning, "The API server does not have ValidatingAdmissionPolicies (Kubernetes 1.30 and later does). " +
-		"Only RBAC limits the operator, kubelets and cloud-node-manager. Nodes keep working."}
+	return standing{reasonMissing, corev1.EventTypeWarning,
+		"The API server does not have ValidatingAdmissionPolicies (Kubernetes 1.30 and later does). " +
+			"Only RBAC limits the operator, kubelets and cloud-node-manager. Nodes keep working."}
 }
 
 // tell says how it stands when that has changed. What is well from the beginning is not worth an event.

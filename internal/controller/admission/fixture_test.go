@@ -59,7 +59,8 @@ func newFixture(t *testing.T, namespace string) *fixture {
 		}
 	})
 	f := &fixture{T: t, rig: r, scheme: runtime.NewScheme()}
-	must(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme), machinev1beta1.Install(f.scheme)))
+	must(t, errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme),
+		machinev1beta1.Install(f.scheme)))
 	f.admin = f.client(r.Config)
 	config, err := r.InstallOperator(t.Context(), namespace)
 	must(t, err)
@@ -138,11 +139,13 @@ func policies() []string {
 }
 
 func windowsNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
 }
 
 func linuxNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "linux"}}}
 }
 
 // merge returns a merge patch with a text that is formatted.

@@ -59,5 +59,6 @@ func (r *Reconciler) apply(ctx context.Context, wanted client.Object) error {
 		return err
 	}
 	answer, _ := wanted.DeepCopyObject().(client.Object)
-	return r.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(managedBy), client.ForceOwnership)
+	return r.Client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(managedBy),
+		client.ForceOwnership)
 }

@@ -53,7 +53,8 @@ has(request.userInfo.username) && request.userInfo.username.startsWith(%q)`, pre
 		},
 		append([]admissionv1.Validation{
 			refuses("cloud-node-manager on a Windows node may change only its own Node.",
-				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`, prefix)),
+				fmt.Sprintf(`request.operation == "UPDATE" && has(request.name) && request.userInfo.username == %q + request.name`,
+					prefix)),
 		}, keepsNode("cloud-node-manager")...)...,
 	)
 	g.Policy.Spec.Variables = annotations
@@ -87,14 +88,18 @@ func operator(namespace string) Guard {
 			on("machine.openshift.io", []string{"machines"}, admissionv1.Delete),
 			on(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, admissionv1.Update),
 		},
-		refuses(fmt.Sprintf("The operator may create only the Secret %s, in %s and %s.", userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
+		refuses(fmt.Sprintf("The operator may create only the Secret %s, in %s and %s.", userdata.SecretName,
+			v1alpha1.MachineNamespace, keys.ClusterAPINamespace),
 			fmt.Sprintf(`request.resource.resource != "secrets" ||
 has(object.metadata.name) && object.metadata.name == %q && object.metadata.namespace in [%q, %q]`,
 				userdata.SecretName, v1alpha1.MachineNamespace, keys.ClusterAPINamespace)),
-		refuses("The operator may change and delete only Windows nodes: the Node does not have the label "+corev1.LabelOSStable+"=windows.",
+		refuses("The operator may change and delete only Windows nodes: the Node does not have the label "+
+			corev1.LabelOSStable+"=windows.",
 			`request.resource.resource != "nodes" || `+labeled("oldObject", corev1.LabelOSStable, "windows")),
-		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
-			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID, v1alpha1.MachineOSIDWindows)),
+		refuses("The operator may delete only Windows Machines: the Machine does not have the label "+
+			v1alpha1.LabelMachineOSID+"="+v1alpha1.MachineOSIDWindows+".",
+			`request.resource.resource != "machines" || `+labeled("oldObject", v1alpha1.LabelMachineOSID,
+				v1alpha1.MachineOSIDWindows)),
 		// What the operator asks for itself came over the pinned connection to a host; the rest are requests of kubelets.
 		refuses("The operator may decide on its own requests for client certificates, and on requests of nodes to the signers for kubelets.",
 			// dyn: else the types of all these kinds are checked, and most have no such fields.
@@ -127,14 +132,16 @@ func keepsNode(who string) []admissionv1.Validation {
 name in variables.before && variables.before[name] == variables.after[name])`, prefix)),
 		refuses("The annotations "+prefix+"* of a Node belong to the operator: "+who+" must not remove one.",
 			fmt.Sprintf(`variables.before.all(name, !name.startsWith(%q) || name in variables.after)`, prefix)),
-		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+corev1.LabelOSStable+"=windows.",
+		refuses("A Windows node stays a Windows node: "+who+" must not change or remove its label "+
+			corev1.LabelOSStable+"=windows.",
 			fmt.Sprintf(`request.operation != "UPDATE" || !(%s) || %s`,
 				labeled("oldObject", corev1.LabelOSStable, "windows"), labeled("object", corev1.LabelOSStable, "windows"))),
 	}
 }
 
 // guard makes a policy and its binding with all that the API server would fill in, so that they can be compared.
-func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations, validations ...admissionv1.Validation) Guard {
+func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperations,
+	validations ...admissionv1.Validation) Guard {
 	metadata := metav1.ObjectMeta{Name: name, Labels: map[string]string{managedByLabel: managedBy}}
 	fail, equivalent := admissionv1.Fail, admissionv1.Equivalent
 	return Guard{
@@ -152,7 +159,8 @@ func guard(name, who, matches string, rules []admissionv1.NamedRuleWithOperation
 			},
 		},
 		Binding: &admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+			TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(),
+				Kind: "ValidatingAdmissionPolicyBinding"},
 			ObjectMeta: *metadata.DeepCopy(),
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
@@ -166,7 +174,8 @@ func on(group string, resources []string, operations ...admissionv1.OperationTyp
 	all := admissionv1.AllScopes
 	return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: operations,
-		Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &all},
+		Rule: admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
+			Resources: resources, Scope: &all},
 	}}
 }
 

@@ -25,7 +25,8 @@ type secretsReader struct {
 }
 
 // Get reads an object.
-func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	err := r.Reader.Get(ctx, key, object, options...)
 	secret, ok := object.(*corev1.Secret)
 	switch {
@@ -39,7 +40,8 @@ func (r *secretsReader) Get(ctx context.Context, key client.ObjectKey, object cl
 			return err
 		}
 		if before.absentSince.IsZero() {
-			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key, "time", lastingAbsence)
+			log.FromContext(ctx).Info("a Secret is absent; for some time nodes keep what it contained", "secret", key,
+				"time", lastingAbsence)
 		}
 		now.given.DeepCopyInto(secret)
 		return nil

@@ -17,7 +17,9 @@ func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing
 		spoil func(*absences) error
 		says  string
 	}{
-		"one that is missing": {func(a *absences) error { return a.client.Delete(a.t.Context(), rendered.DeepCopy()) }, "does not exist"},
+		"one that is missing": {func(a *absences) error {
+			return a.client.Delete(a.t.Context(), rendered.DeepCopy())
+		}, "does not exist"},
 		"one that is no Ignition": {func(a *absences) error {
 			broken := rendered.DeepCopy()
 			broken.Spec.Config.Raw = []byte(`{"ignition":{"version":"4.0.0"}}`)
@@ -34,10 +36,12 @@ func TestARenderedConfigurationThatCannotBeUsedIsToldAndIsNotFollowed(t *testing
 			a.must(test.spoil(a))
 			a.reads(1)
 			_, err := a.Current()
-			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") || !strings.Contains(err.Error(), test.says) {
+			if err == nil || !strings.Contains(err.Error(), "MachineConfig rendered-worker-1") ||
+				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("nodes follow what was read before, or the error does not name the object: %v", err)
 			}
-			expectEvents(t, recorded(reporter), "Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: MachineConfig rendered-worker-1")
+			expectEvents(t, recorded(reporter),
+				"Warning ClusterConfigurationInvalid The cluster's configuration cannot be used: MachineConfig rendered-worker-1")
 		})
 	}
 }

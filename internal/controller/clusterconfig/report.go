@@ -34,7 +34,8 @@ type standing struct {
 // judge takes what Source keeps.
 func (r *Reporter) judge(facts nodespec.Cluster, err error) standing {
 	if err != nil {
-		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid, message: "The cluster's configuration cannot be used: " + err.Error()}
+		return standing{reason: v1alpha1.ReasonClusterConfigurationInvalid,
+			message: "The cluster's configuration cannot be used: " + err.Error()}
 	}
 	decision := r.line.SupportCluster(facts)
 	if decision.Allowed {
@@ -64,7 +65,8 @@ type Reporter struct {
 // NewReporter makes a reporter. live reads the API server itself; namespace is the operator's own, line its release
 // line.
 func NewReporter(
-	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string, line support.ReleaseLine,
+	live client.Reader, recorder events.EventRecorder, conditions *operatorcondition.Writer, namespace string,
+	line support.ReleaseLine,
 ) *Reporter {
 	return &Reporter{live: live, events: recorder, conditions: conditions, namespace: namespace, line: line}
 }
@@ -78,7 +80,8 @@ func (r *Reporter) report(ctx context.Context, s standing) error {
 	if s.supported {
 		status = metav1.ConditionTrue
 	}
-	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status, Reason: s.reason, Message: s.message})
+	return r.conditions.Set(ctx, metav1.Condition{Type: operatorcondition.ClusterSupported, Status: status,
+		Reason: s.reason, Message: s.message})
 }
 
 func (r *Reporter) count(s standing) {
@@ -96,7 +99,8 @@ func (r *Reporter) count(s standing) {
 // tell writes the event: a warning for each new reason, and a normal one when all is well again. What is well from the
 // beginning is not worth one.
 func (r *Reporter) tell(ctx context.Context, s standing) error {
-	reason, eventType, message := s.reason, corev1.EventTypeWarning, s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
+	reason, eventType, message := s.reason, corev1.EventTypeWarning,
+		s.message+" Until this is corrected, the operator configures no hosts; existing nodes stay as they are."
 	if s.supported {
 		reason, eventType, message = operatorcondition.ClusterSupported, corev1.EventTypeNormal, s.message
 	}
@@ -108,7 +112,8 @@ func (r *Reporter) tell(ctx context.Context, s standing) error {
 		return err
 	}
 	r.told = reason
-	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason", reason, "message", s.message)
+	log.FromContext(ctx).Info("whether the operator can serve the cluster has changed", "supported", s.supported, "reason",
+		reason, "message", s.message)
 	r.events.Eventf(deployment, nil, eventType, reason, "CheckCluster", "%s", message)
 	return nil
 }

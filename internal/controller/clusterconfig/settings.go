@@ -47,17 +47,20 @@ func (r *Reporter) tellSettings(ctx context.Context, notices []cluster.Notice) e
 		return err
 	}
 	warn := func(related *corev1.ObjectReference, message string) {
-		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed, "FollowSettings", "%s", message)
+		r.events.Eventf(deployment, related, corev1.EventTypeWarning, reasonSettingNotFollowed,
+			"FollowSettings", "%s", message)
 	}
 	for i, notice := range notices {
-		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field", notice.Field, "why", notice.Message)
+		log.FromContext(ctx).Info("Windows nodes do not follow a setting of the cluster", "object", notice.Object, "field",
+			notice.Field, "why", notice.Message)
 		if i < eventsAtOnce {
 			warn(reference(notice), notice.String())
 		}
 	}
 	if more := len(notices) - eventsAtOnce; more > 0 {
 		warn(&corev1.ObjectReference{Kind: "Deployment", Namespace: deployment.Namespace, Name: deployment.Name},
-			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.", more, deployment.Name))
+			fmt.Sprintf("Windows nodes do not follow %d more settings of the cluster; the log of Deployment %s names them.",
+				more, deployment.Name))
 	}
 	return nil
 }
@@ -70,7 +73,8 @@ func reference(notice cluster.Notice) *corev1.ObjectReference {
 	if !found {
 		namespace, short = "", name
 	}
-	return &corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: short, FieldPath: notice.Field, ResourceVersion: notice.ResourceVersion}
+	return &corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: short, FieldPath: notice.Field,
+		ResourceVersion: notice.ResourceVersion}
 }
 
 // withoutVersion returns the notice as it is reported: another version of the object that says the same is nothing new.

@@ -75,7 +75,9 @@ func (k *optionalKinds) next() time.Duration {
 
 // once asks for one read for all that changes.
 func once() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} })
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{}}
+	})
 }
 
 // named lets through what concerns the objects that are read.

@@ -24,7 +24,8 @@ func lean(object any) (any, error) {
 	csr.Status.Certificate = nil
 	spec := certificatesv1.CertificateSigningRequestSpec{SignerName: csr.Spec.SignerName, Username: csr.Spec.Username}
 	if undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) {
-		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages, csr.Spec.ExpirationSeconds
+		spec.Request, spec.Groups, spec.Usages, spec.ExpirationSeconds = csr.Spec.Request, csr.Spec.Groups, csr.Spec.Usages,
+			csr.Spec.ExpirationSeconds
 	}
 	if len(spec.Request) > certrequest.Limit { // enough to see that it is too large
 		spec.Request = bytes.Clone(spec.Request[:certrequest.Limit+1])

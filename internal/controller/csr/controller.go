@@ -102,12 +102,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil // not ours, or the Node went meanwhile: the next one wakes it
 }
 
-func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision certrequest.Decision) error {
+func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	instance *v1alpha1.WindowsInstance, decision certrequest.Decision) error {
 	written, err := r.write(ctx, csr, decision, certificatesv1.CertificateDenied, "ForgedRequest")
 	if !written || err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("certificate request denied", "signer", csr.Spec.SignerName, "check", decision.Check, "message", decision.Message)
+	log.FromContext(ctx).Info("certificate request denied", "signer", csr.Spec.SignerName, "check", decision.Check,
+		"message", decision.Message)
 	r.Events.Eventf(instance, csr, corev1.EventTypeWarning, "CertificateRequestForged", "Deny",
 		"CertificateSigningRequest %s is denied: %s", csr.Name, decision.Message)
 	return nil
@@ -116,7 +118,8 @@ func (r *Reconciler) deny(ctx context.Context, csr *certificatesv1.CertificateSi
 // write writes a decision into the request, unless somebody else has decided in the meantime: others approve renewals,
 // too. The cache has not all that the API server would have written back; what it has been judged by does not change as
 // long as the request is this one.
-func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certrequest.Decision,
+func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	decision certrequest.Decision,
 	kind certificatesv1.RequestConditionType, reason string,
 ) (written bool, err error) {
 	requests := r.Clientset.CertificatesV1().CertificateSigningRequests()
@@ -137,7 +140,8 @@ func (r *Reconciler) write(ctx context.Context, csr *certificatesv1.CertificateS
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("write %s into CertificateSigningRequest %s of Node %s: %w", kind, csr.Name, decision.NodeName, err)
+		return false, fmt.Errorf("write %s into CertificateSigningRequest %s of Node %s: %w", kind, csr.Name,
+			decision.NodeName, err)
 	}
 	return true, nil
 }

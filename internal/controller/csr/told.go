@@ -26,7 +26,8 @@ type refusal struct {
 
 // tell says why a request is left pending, unless the same was said of it before. Of a node that has that many pending,
 // the oldest is forgotten for this one, and nothing more is said: a node in wrong hands makes as many as it likes.
-func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, instance *v1alpha1.WindowsInstance, decision certrequest.Decision) {
+func (r *Reconciler) tell(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	instance *v1alpha1.WindowsInstance, decision certrequest.Decision) {
 	said, again := r.told[csr.Name]
 	if again && said.message == decision.Message {
 		return

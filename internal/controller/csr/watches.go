@@ -26,14 +26,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("csr").
 		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(fromNode))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, node client.Object) []reconcile.Request {
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+			node client.Object) []reconcile.Request {
 			return r.pendingOf(ctx, node.GetName())
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return true },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, instance client.Object) []reconcile.Request {
+		Watches(&v1alpha1.WindowsInstance{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context,
+			instance client.Object) []reconcile.Request {
 			return r.pendingOf(ctx, nodeOf(instance).Name)
 		}), builder.WithPredicates(predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return nodeOf(e.Object).Name != "" },
@@ -48,7 +50,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // fromNode reports whether a request may be one that a kubelet has made itself and nobody has decided on.
 func fromNode(object client.Object) bool {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
-	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) && strings.HasPrefix(csr.Spec.Username, "system:node:")
+	return ok && undecided(csr) && certrequest.KubeletSigner(csr.Spec.SignerName) &&
+		strings.HasPrefix(csr.Spec.Username, "system:node:")
 }
 
 // nodeOf returns an instance's node, once its claim to the name is confirmed.

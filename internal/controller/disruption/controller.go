@@ -161,7 +161,8 @@ func (r *Reconciler) tellOLM(ctx context.Context, b *book, pool disturbance.Node
 	}
 	decision := disturbance.Upgradeable(pool, b.settings, kubelets, server, b.now)
 	condition := metav1.Condition{
-		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason, v1alpha1.ReasonSucceeded), Message: decision.Message,
+		Type: operatorsv2.Upgradeable, Status: metav1.ConditionTrue, Reason: cmp.Or(decision.Reason,
+			v1alpha1.ReasonSucceeded), Message: decision.Message,
 	}
 	if !decision.Allowed {
 		condition.Status = metav1.ConditionFalse

@@ -45,7 +45,8 @@ type Gate interface {
 const refusalLife = 5 * time.Second
 
 // conflictBackoff is how a decision is made anew whose write another has overtaken.
-var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: time.Second}
+var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6,
+	Jitter: 0.5, Cap: time.Second}
 
 // Options configure a gate.
 type Options struct {
@@ -89,11 +90,13 @@ type refusal struct {
 
 // NewGate makes a gate.
 func NewGate(o Options) *PolicyGate {
-	return &PolicyGate{Options: o, memory: memory{client: o.Client, namespace: o.Namespace}, toldFailed: map[disruptionID]bool{}}
+	return &PolicyGate{Options: o, memory: memory{client: o.Client, namespace: o.Namespace},
+		toldFailed: map[disruptionID]bool{}}
 }
 
 // Acquire implements Gate.
-func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision, err error) {
+func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (decision disturbance.Decision,
+	err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if decision, refused := g.refuse(ctx, request); refused {
@@ -104,7 +107,8 @@ func (g *PolicyGate) Acquire(ctx context.Context, request disturbance.Request) (
 		return err
 	})
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w", request.Instance, err)
+		return disturbance.Decision{}, fmt.Errorf("decide whether the node of WindowsInstance %s may be disturbed: %w",
+			request.Instance, err)
 	}
 	return decision, nil
 }
@@ -157,7 +161,8 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 	decision := disturbance.Allow(book.fleet.NodePool, request, book.settings, book.now)
 	if !decision.Allowed {
 		if own == nil {
-			g.refused = refusal{pool: book.fleet.NodePool, settings: book.settings, resourceVersion: book.policy.ResourceVersion, at: book.now}
+			g.refused = refusal{pool: book.fleet.NodePool, settings: book.settings, resourceVersion: book.policy.ResourceVersion,
+				at: book.now}
 		}
 		return decision, nil
 	}
@@ -171,12 +176,14 @@ func (g *PolicyGate) decide(ctx context.Context, request disturbance.Request) (d
 }
 
 // takeOver makes a disruption that goes on one of this process, and of the version that it is for now.
-func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption, request disturbance.Request) error {
+func (g *PolicyGate) takeOver(ctx context.Context, book *book, own *v1alpha1.Disruption,
+	request disturbance.Request) error {
 	after := *own
 	after.Operator = g.Operator
 	// A node that does not work does so because it is being changed; and an upgrade is one to its end, whatever is done on
 	// the way.
-	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version && request.Cause != v1alpha1.CauseRemoval
+	upgraded := own.Cause == v1alpha1.CauseUpgrade && own.Version == request.Version &&
+		request.Cause != v1alpha1.CauseRemoval
 	if request.Cause != v1alpha1.CauseRepair && !upgraded {
 		after.Cause, after.Version = request.Cause, request.Version
 	}

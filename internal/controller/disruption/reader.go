@@ -40,7 +40,8 @@ type fleet struct {
 
 // readFleet reads everything that decisions about disruptions are made of from the API server. Of disruptions, it only
 // looks at whose they are.
-func readFleet(ctx context.Context, live client.Reader, namespace string, settings disruptionpolicy.Settings, disruptions []v1alpha1.Disruption) (*fleet, error) {
+func readFleet(ctx context.Context, live client.Reader, namespace string, settings disruptionpolicy.Settings,
+	disruptions []v1alpha1.Disruption) (*fleet, error) {
 	var instances v1alpha1.WindowsInstanceList
 	var nodes corev1.NodeList
 	var machines machinev1beta1.MachineList
@@ -67,7 +68,9 @@ func readFleet(ctx context.Context, live client.Reader, namespace string, settin
 	f := newFleet(instances.Items, nodes.Items, machines.Items)
 	for i := range f.instances {
 		instance := &f.instances[i]
-		disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool { return d.InstanceUID == instance.UID })
+		disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool {
+			return d.InstanceUID == instance.UID
+		})
 		if disrupted || f.wasInService(instance) {
 			f.Nodes = append(f.Nodes, f.pooledNode(instance, settings))
 		}
@@ -75,7 +78,9 @@ func readFleet(ctx context.Context, live client.Reader, namespace string, settin
 	for i := range sets.Items {
 		if set := &sets.Items[i]; set.DeletionTimestamp.IsZero() {
 			pooled, windows := pooledMachines(set, machines.Items, nodes.Items)
-			disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool { return d.Pool == disruptionpolicy.MachineSetPool(set.Name) })
+			disrupted := slices.ContainsFunc(disruptions, func(d v1alpha1.Disruption) bool {
+				return d.Pool == disruptionpolicy.MachineSetPool(set.Name)
+			})
 			if windows || disrupted {
 				f.MachineSets = append(f.MachineSets, pooled)
 			}
@@ -87,7 +92,8 @@ func readFleet(ctx context.Context, live client.Reader, namespace string, settin
 // newFleet finds out what belongs together.
 func newFleet(instances []v1alpha1.WindowsInstance, nodes []corev1.Node, machines []machinev1beta1.Machine) *fleet {
 	f := &fleet{
-		instances: instances, nodes: map[types.UID]*corev1.Node{}, machines: map[types.UID]*machinev1beta1.Machine{}, sets: map[types.UID]string{},
+		instances: instances, nodes: map[types.UID]*corev1.Node{}, machines: map[types.UID]*machinev1beta1.Machine{},
+		sets: map[types.UID]string{},
 	}
 	machineByUID := map[types.UID]*machinev1beta1.Machine{}
 	for i := range machines {
@@ -178,14 +184,16 @@ func (f *fleet) pool(instance *v1alpha1.WindowsInstance, settings disruptionpoli
 // gone reports whether nobody waits for the node any more: its Machine is deleted, has failed or is to be ignored, or
 // an administrator has given the host up.
 func (f *fleet) gone(instance *v1alpha1.WindowsInstance) bool {
-	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged || instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
+	if instance.Spec.DesiredState == v1alpha1.DesiredStateUnmanaged ||
+		instance.Annotations[v1alpha1.AnnotationForgetHost] == "true" {
 		return true
 	}
 	if instance.Spec.Source.Machine == nil {
 		return false
 	}
 	machine := f.machines[instance.UID]
-	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machineFailed || machine.Labels[v1alpha1.LabelIgnore] == "true"
+	return machine == nil || going(machine) || ptr.Deref(machine.Status.Phase, "") == machineFailed ||
+		machine.Labels[v1alpha1.LabelIgnore] == "true"
 }
 
 // readiness reports whether the node works and was proven to, and since when that is so or not.
@@ -220,7 +228,8 @@ func readiness(node *corev1.Node, instance *v1alpha1.WindowsInstance) (ready boo
 }
 
 // pooledMachines counts the Machines of a MachineSet. It tells, too, whether the set is one of Windows.
-func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine, nodes []corev1.Node) (result disturbance.MachineSet, windows bool) {
+func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Machine,
+	nodes []corev1.Node) (result disturbance.MachineSet, windows bool) {
 	windows = set.Spec.Template.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows
 	result = disturbance.MachineSet{Name: set.Name, Replicas: int(ptr.Deref(set.Spec.Replicas, 1))}
 	result.Missing = result.Replicas
@@ -258,7 +267,8 @@ func pooledMachines(set *machinev1beta1.MachineSet, machines []machinev1beta1.Ma
 // heldUpBy is what the Machine API says that it waits for before it goes on with the deletion of a Machine; "" when it
 // says nothing.
 func heldUpBy(machine *machinev1beta1.Machine) string {
-	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained, machinev1beta1.MachineTerminable} {
+	for _, kind := range []machinev1beta1.ConditionType{machinev1beta1.MachineDrainable, machinev1beta1.MachineDrained,
+		machinev1beta1.MachineTerminable} {
 		for _, condition := range machine.Status.Conditions {
 			if condition.Type == kind && condition.Status == corev1.ConditionFalse {
 				return condition.Message

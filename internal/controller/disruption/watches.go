@@ -42,12 +42,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, r.once(), builder.WithPredicates(whenOther(nodeLook))).
 		Watches(&v1alpha1.WindowsInstance{}, r.once(), builder.WithPredicates(whenOther(instanceLook))).
 		// A cluster may have none of these, and gets its policy all the same.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(reconcile.Request{})
 			return nil
 		})).
 		WithOptions(controller.Options{
-			NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			NewQueue: func(name string,
+				limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 				return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 					workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: r.Clock})
 			},
@@ -61,7 +63,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) WatchMachines(machines cache.Cache) error {
 	return errors.Join(
 		r.controller.Watch(optional.Kind(machines, &machinev1beta1.Machine{}, r.once(), whenOther(machineLook))),
-		r.controller.Watch(optional.Kind(machines, &machinev1beta1.MachineSet{}, r.once(), predicate.GenerationChangedPredicate{})),
+		r.controller.Watch(optional.Kind(machines, &machinev1beta1.MachineSet{}, r.once(),
+			predicate.GenerationChangedPredicate{})),
 	)
 }
 
@@ -89,7 +92,8 @@ func whenOther[T client.Object](look func(T) any) predicate.Funcs {
 }
 
 func nodeLook(n *corev1.Node) any {
-	return []any{nodeReady(n), unproven(n), n.Annotations[v1alpha1.AnnotationVersion], n.Status.NodeInfo.KubeletVersion, n.Labels}
+	return []any{nodeReady(n), unproven(n), n.Annotations[v1alpha1.AnnotationVersion],
+		n.Status.NodeInfo.KubeletVersion, n.Labels}
 }
 
 func instanceLook(i *v1alpha1.WindowsInstance) any {

@@ -43,7 +43,8 @@ type agentHost struct {
 func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	x.t.Helper()
 	h := &agentHost{t: x.t}
-	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program, Network: everywhere{}, ProgramClock: x.clock}
+	options := fake.Options{Name: "EC2AMAZ-1", Addresses: []string{"10.0.128.7"}, Programs: x.program,
+		Network: everywhere{}, ProgramClock: x.clock}
 	packer, err := payload.NewPacker(x.Payload, x.t.TempDir())
 	if err != nil {
 		x.t.Fatal(err)
@@ -54,7 +55,8 @@ func (x *trial) withAgent(change ...func(*fake.Options)) *agentHost {
 	}
 	h.machine = fake.New(options)
 	server := winhost.New(winhost.Options{
-		Machine: h.machine, Rand: rand.Reader, AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {x.key.Signer().PublicKey()}},
+		Machine: h.machine, Rand: rand.Reader,
+		AuthorizedKeys: map[string][]ssh.PublicKey{"Administrator": {x.key.Signer().PublicKey()}},
 		Listen: func(ctx context.Context) (net.Listener, error) {
 			listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 			if err == nil {
@@ -100,7 +102,8 @@ func (x *trial) program(content []byte) (fake.Program, error) {
 	}
 	return func(ctx context.Context, p *fake.Process) int {
 		return agent.Main(ctx, agent.Process{
-			Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: p.Stdout, Stderr: p.Stderr, Clock: x.clock, Rand: rand.Reader,
+			Host: p.Host, Args: p.Args, Executable: p.Path, Version: x.Version, Stdout: p.Stdout, Stderr: p.Stderr,
+			Clock: x.clock, Rand: rand.Reader,
 		})
 	}, nil
 }
@@ -169,14 +172,17 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true, BasicConstraintsValid: true}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "signer"}, IsCA: true,
+		BasicConstraintsValid: true}
 	signed := map[string][]*x509.CertificateRequest{}
-	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	x.clientset.PrependReactor("create", "certificatesigningrequests", func(action clienttesting.Action) (bool,
+		runtime.Object, error) {
 		csr := action.(clienttesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
 		csr.Spec.Username = "system:serviceaccount:" + ourNamespace + ":windows-machine-config-operator"
 		return false, nil, nil
 	})
-	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	x.clientset.PrependReactor("update", "certificatesigningrequests", func(action clienttesting.Action) (bool,
+		runtime.Object, error) {
 		csr := action.(clienttesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
 		if action.GetSubresource() != "approval" || !isApproved(csr) || len(csr.Status.Certificate) > 0 {
 			return false, nil, nil
@@ -192,7 +198,8 @@ func (x *trial) signs(life time.Duration) map[string][]*x509.CertificateRequest 
 		}
 		template := &x509.Certificate{
 			SerialNumber: big.NewInt(x.clock.Now().UnixNano()), Subject: request.Subject,
-			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(granted), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			NotBefore: x.clock.Now().Add(-5 * time.Minute), NotAfter: x.clock.Now().Add(granted),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}
 		data, err := x509.CreateCertificate(rand.Reader, template, authority, request.PublicKey, key)
 		if err != nil {
@@ -224,7 +231,8 @@ func (x *trial) onAzure(life time.Duration) (*agentHost, nodespec.Identity) {
 	h.has(spec)
 	x.changeStatus(func(status *v1alpha1.WindowsInstanceStatus) {
 		status.HostKey = nil // that of this host is pinned at the first contact
-		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager, noon, noon.Add(life))}
+		status.Certificates = []v1alpha1.CertificateStatus{certificateStatus(nodespec.ServiceCloudNodeManager,
+			noon, noon.Add(life))}
 	})
 	return h, spec.Identities[0]
 }

@@ -31,7 +31,8 @@ func bringing(t *testing.T, ref *v1alpha1.NodeReference, known bool, files map[s
 	}
 	s := x.scope(instance)
 	var err error
-	s.Connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7", User: "Administrator", Key: x.key})
+	s.Connection, err = x.Hosts.Get(t.Context(), remote.Target{Instance: machine, Address: "10.0.128.7",
+		User: "Administrator", Key: x.key})
 	if err != nil {
 		t.Fatal(err)
 	}

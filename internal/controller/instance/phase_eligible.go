@@ -29,6 +29,7 @@ func (p eligible) run(_ context.Context, s *scope.Scope) *obstacle.Obstacle {
 		next = "Nothing is sent to the host. Delete the Machine and make a MachineSet with a shorter name."
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator, Message: decision.Message, Next: next,
+		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Outcome: obstacle.NeedsAdministrator,
+		Message: decision.Message, Next: next,
 	}
 }

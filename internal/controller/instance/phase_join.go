@@ -65,7 +65,8 @@ func (p join) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		return s.Awaited(p.clock.Now(), "the Node "+s.NodeName(), registerLimit, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNodeNotRegistered, Outcome: obstacle.ChangeFailed,
 			Message: "The kubelet runs and has its certificate; Node " + s.NodeName() + " is not registered yet.",
-			Next:    `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` + s.Cluster.APIServerInternalURL + "?",
+			Next: `If this lasts, look at C:\var\log\kubelet on the host: can it reach ` +
+				s.Cluster.APIServerInternalURL + "?",
 		})
 	}
 	if err := p.nodes.Bind(ctx, s.Instance, node); err != nil {
@@ -137,7 +138,8 @@ func lostCertificate(current *plan.CertificateFacts) string {
 	if current == nil {
 		return "The kubelet's certificate is no longer on the host."
 	}
-	return "The kubelet's certificate for " + current.CommonName + " was valid until " + current.NotAfter.UTC().Format(time.RFC3339) + "."
+	return "The kubelet's certificate for " + current.CommonName + " was valid until " +
+		current.NotAfter.UTC().Format(time.RFC3339) + "."
 }
 
 // issueCertificates signs the requests that came over the pinned connection, and sends all certificates back with the

@@ -31,10 +31,12 @@ func wayToAPIServer(facts *plan.APIServerFacts) *obstacle.Obstacle {
 	}
 	next := obstacle.Untouched + "Open the way from the host to that TCP port, in firewalls and routes."
 	if len(facts.Resolved) == 0 {
-		next = obstacle.Untouched + "Make the name resolve on the host: in the DNS servers that it asks, or in its hosts file. On vSphere the cluster's domain must be in DNS."
+		next = obstacle.Untouched +
+			"Make the name resolve on the host: in the DNS servers that it asks, or in its hosts file. On vSphere the cluster's domain must be in DNS."
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonAPIServerUnreachable,
-		Message: "The host cannot reach the API server at " + facts.URL + ", and so no kubelet on it could: " + facts.Error, Next: next,
+		Message: "The host cannot reach the API server at " + facts.URL + ", and so no kubelet on it could: " + facts.Error,
+		Next:    next,
 	}
 }

@@ -73,7 +73,8 @@ func (p reboot) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	if line.Type != verb.TypeRebooting {
 		p.link.Close(s)
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true, After: restartedPoll,
+			Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonInProgress, Outcome: obstacle.Wait, KeepsTurn: true,
+			After:   restartedPoll,
 			Message: "The host has restarted in the meantime.", Next: "The operator looks at it again.",
 		}
 	}

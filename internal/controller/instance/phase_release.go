@@ -116,5 +116,6 @@ func (p release) tryLogsPort(ctx context.Context, s *scope.Scope) string {
 		return ""
 	}
 	p.events.Emit(event.LogsPortClosed(s.Instance, address, err))
-	return " But TCP port " + kubeletPort + " of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
+	return " But TCP port " + kubeletPort +
+		" of the host is closed: oc logs and oc exec do not reach its pods. Open it in the network between control plane and host."
 }

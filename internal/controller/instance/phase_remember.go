@@ -46,7 +46,8 @@ func (p remember) run(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 		}
 		s.Instance.Status.NodeRef = &v1alpha1.NodeReference{Name: node.Name, UID: string(node.UID), Confirmed: true}
 		if key := node.Annotations[v1alpha1.AnnotationHostKey]; key != "" {
-			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key, Fingerprint: fingerprint(key)}
+			s.Instance.Status.HostKey = &v1alpha1.HostKey{Type: node.Annotations[v1alpha1.AnnotationHostKeyType], Key: key,
+				Fingerprint: fingerprint(key)}
 			return nil
 		}
 	}

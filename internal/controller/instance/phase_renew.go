@@ -90,7 +90,9 @@ func (p renew) renewDue(ctx context.Context, s *scope.Scope, subnet string, due 
 	if err != nil {
 		return obstacle.Spec(err)
 	}
-	identities := slices.DeleteFunc(slices.Clone(spec.Identities), func(i nodespec.Identity) bool { return !slices.Contains(due, i.Name) })
+	identities := slices.DeleteFunc(slices.Clone(spec.Identities), func(i nodespec.Identity) bool {
+		return !slices.Contains(due, i.Name)
+	})
 	if len(identities) == 0 {
 		certificates.Note(&s.Instance.Status, spec, s.Session.Facts, p.clock.Now()) // the node's services need them no more
 		return nil
@@ -145,10 +147,12 @@ func certificateArguments(issued map[string]string) []string {
 }
 
 // notRenewed is what an administrator reads while a certificate cannot be renewed of a node that works.
-func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle.Obstacle, due []string, after time.Duration) *obstacle.Obstacle {
+func notRenewed(instance *v1alpha1.WindowsInstance, failure *obstacle.Obstacle, due []string,
+	after time.Duration) *obstacle.Obstacle {
 	told := *failure
 	told.Condition, told.After, told.Outcome = v1alpha1.ConditionUpToDate, after, obstacle.TryAgain
-	told.Message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "), expiry(instance, due), failure.Message)
+	told.Message = fmt.Sprintf("The certificate of %s%s cannot be renewed: %s", strings.Join(due, " and "),
+		expiry(instance, due), failure.Message)
 	return &told
 }
 

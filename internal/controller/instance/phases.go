@@ -112,8 +112,10 @@ func onlyIf(needed func(*scope.Scope) bool, run step) step {
 // key, an unreadable cluster, a pause, a cluster that must have no more Windows nodes or a new key that the host does
 // not know yet keep the operator from watching over a node that works, and no more.
 func aside(s *scope.Scope, p phase, o *obstacle.Obstacle) *obstacle.Obstacle {
-	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == obstacle.NothingToDo || s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
-		s.Instance.Status.SpecDigest == "" || !meta.IsStatusConditionTrue(s.Instance.Status.Conditions, v1alpha1.ConditionReady) {
+	if p.keepsReady == nil || !p.keepsReady(s) || o.Outcome == obstacle.NothingToDo ||
+		s.Instance.Spec.DesiredState == v1alpha1.DesiredStateRemoved ||
+		s.Instance.Status.SpecDigest == "" || !meta.IsStatusConditionTrue(s.Instance.Status.Conditions,
+		v1alpha1.ConditionReady) {
 		return o
 	}
 	o.Condition = v1alpha1.ConditionUpToDate

@@ -24,8 +24,10 @@ func joinedInProgress() *v1alpha1.WindowsInstance {
 // registered returns the Node as a kubelet registers it.
 func registered() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid", Labels: map[string]string{corev1.LabelOSStable: "windows"}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady, Effect: corev1.TaintEffectNoSchedule}}},
+		ObjectMeta: metav1.ObjectMeta{Name: machine, UID: "late-uid",
+			Labels: map[string]string{corev1.LabelOSStable: "windows"}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintNotReady,
+			Effect: corev1.TaintEffectNoSchedule}}},
 	}
 }
 

@@ -89,7 +89,8 @@ func TestACertificateIsKeptGoodForAMonth(t *testing.T) {
 					if began.Before(before.RenewAt.Time) {
 						t.Errorf("renewal %d at %s was due at %s", renewals, began, before.RenewAt)
 					}
-					if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) || got.NotAfter.Sub(got.NotBefore) > shortLife+5*time.Minute {
+					if got := h.certificate(identity); got == nil || !got.NotAfter.Equal(now.NotAfter.Time) ||
+						got.NotAfter.Sub(got.NotBefore) > shortLife+5*time.Minute {
 						t.Fatalf("renewal %d: the host has %+v", renewals, got)
 					}
 				}
@@ -146,7 +147,8 @@ func TestAnOperatorThatWasAwayRenewsWhatIsDue(t *testing.T) {
 	x.signs(shortLife)
 	x.clock.Step(shortLife * 9 / 10)
 	x.reconcile()
-	if got := h.certificate(identity); h.logins() != 1 || got == nil || !x.clock.Now().Add(shortLife/2).Before(got.NotAfter) {
+	if got := h.certificate(identity); h.logins() != 1 || got == nil ||
+		!x.clock.Now().Add(shortLife/2).Before(got.NotAfter) {
 		t.Errorf("%d connections; the host has %+v", h.logins(), got)
 	}
 }

@@ -50,7 +50,8 @@ func (r *Reconciler) withHostKeyOf(ctx context.Context, object client.Object) []
 	for i := range instances.Items {
 		other := &instances.Items[i]
 		if other.Name != instance.Name && shown(other)[0] == shown(instance)[0] {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
+			requests = append(requests,
+				reconcile.Request{NamespacedName: types.NamespacedName{Namespace: other.Namespace, Name: other.Name}})
 		}
 	}
 	return requests

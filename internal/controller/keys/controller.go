@@ -62,9 +62,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.exists = namespaces.exists
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("keys").
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(once), builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(once),
+			builder.WithPredicates(predicate.NewPredicateFuncs(r.IsRelevant)))
 	for _, cache := range namespaces {
-		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(once)))
+		b = b.WatchesRawSource(source.Kind[client.Object](cache, &corev1.Namespace{},
+			handler.EnqueueRequestsFromMapFunc(once)))
 	}
 	return b.Complete(r)
 }

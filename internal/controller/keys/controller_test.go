@@ -76,7 +76,8 @@ func TestAnEventTellsOfAKeyThatCannotBeUsed(t *testing.T) {
 			if len(recorded) != 1 {
 				t.Fatalf("%d events: %q", len(recorded), recorded)
 			}
-			for _, want := range []string{corev1.EventTypeWarning, "PrivateKeyInvalid", test.says, "oc create secret generic", SecretKey} {
+			for _, want := range []string{corev1.EventTypeWarning, "PrivateKeyInvalid", test.says,
+				"oc create secret generic", SecretKey} {
 				if !strings.Contains(recorded[0], want) {
 					t.Errorf("event %q does not say %q", recorded[0], want)
 				}

@@ -45,17 +45,20 @@ func Read(ctx context.Context, reader client.Reader, namespace string) (sshkey.K
 func parse(secret *corev1.Secret) (sshkey.Key, error) {
 	data, ok := secret.Data[SecretKey]
 	if !ok {
-		return sshkey.Key{}, fmt.Errorf("%w: Secret %s in namespace %s has no key %s", ErrMissing, secret.Name, secret.Namespace, SecretKey)
+		return sshkey.Key{}, fmt.Errorf("%w: Secret %s in namespace %s has no key %s", ErrMissing, secret.Name,
+			secret.Namespace, SecretKey)
 	}
 	key, err := sshkey.Parse(data)
 	if err != nil {
-		return sshkey.Key{}, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretKey, secret.Name, secret.Namespace, err)
+		return sshkey.Key{}, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretKey, secret.Name,
+			secret.Namespace, err)
 	}
 	return key, nil
 }
 
 // Remedy tells an administrator how to correct a missing or unusable key.
 func Remedy(namespace string) string {
-	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<path of the private key> -n " + namespace +
+	return "Store it with: oc create secret generic " + SecretName + " --from-file=" + SecretKey +
+		"=<path of the private key> -n " + namespace +
 		" --dry-run=client -o yaml | oc apply -f -"
 }

@@ -35,7 +35,8 @@ func previous(secret *corev1.Secret) (sshkey.Key, bool, error) {
 	}
 	key, err := sshkey.Parse(data)
 	if err != nil {
-		return sshkey.Key{}, false, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretPreviousKey, secret.Name, secret.Namespace, err)
+		return sshkey.Key{}, false, fmt.Errorf("%w: key %s of Secret %s in namespace %s: %w", ErrInvalid, SecretPreviousKey,
+			secret.Name, secret.Namespace, err)
 	}
 	return key, true, nil
 }

@@ -73,10 +73,11 @@ func (r *Reconciler) keepUserData(ctx context.Context, secret *corev1.Secret, na
 
 func (r *Reconciler) createUserData(ctx context.Context, secret *corev1.Secret, namespace string, script []byte) error {
 	made := &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName, Labels: map[string]string{managedByLabel: managedBy}},
-		Type:       corev1.SecretTypeOpaque,
-		Data:       map[string][]byte{userdata.SecretKey: script},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: userdata.SecretName,
+			Labels: map[string]string{managedByLabel: managedBy}},
+		Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{userdata.SecretKey: script},
 	}
 	apply, err := json.Marshal(made)
 	if err != nil {
@@ -110,7 +111,8 @@ func (r *Reconciler) correctUserData(ctx context.Context, secret, present *corev
 		r.keep(present.Namespace, keptUserData{script: script})
 		return nil
 	}
-	underWay, refused := kept.stale != "" && kept.stale == present.ResourceVersion, kept.refused != "" && kept.refused == present.ResourceVersion
+	underWay, refused := kept.stale != "" && kept.stale == present.ResourceVersion, kept.refused != "" &&
+		kept.refused == present.ResourceVersion
 	if underWay || refused && bytes.Equal(script, kept.refusedScript) {
 		return nil
 	}

@@ -300,7 +300,8 @@ func TestPrevious(t *testing.T) {
 		}
 		r := newTrial(secret, namespaceNamed("openshift-machine-api"))
 		recorded := r.reconcile(t)
-		if len(recorded) != 2 || !strings.Contains(recorded[0], "PreviousPrivateKeyInvalid") || !strings.Contains(recorded[1], "UserDataCreated") || holdsSecret(strings.Join(recorded, ""), secret) {
+		if len(recorded) != 2 || !strings.Contains(recorded[0], "PreviousPrivateKeyInvalid") || !strings.Contains(recorded[1],
+			"UserDataCreated") || holdsSecret(strings.Join(recorded, ""), secret) {
 			t.Errorf("events %q", recorded)
 		}
 		none(t, r.reconcile(t))

@@ -114,11 +114,13 @@ func (r *Reconciler) forget(node string) {
 
 // setUnknown says that nobody knows whether the host matches its NodeSpec. It loses against a write of the agent at the
 // same time.
-func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present *corev1.NodeCondition, seen time.Time) error {
+func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present *corev1.NodeCondition,
+	seen time.Time) error {
 	unknown := corev1.NodeCondition{
 		Type: nodespec.ConditionConfiguration, Status: corev1.ConditionUnknown, Reason: nodespec.ConfigurationAgentSilent,
 		Message: fmt.Sprintf("The agent on the host has not written this condition for %d minutes. "+
-			"Check the service %s on the host, and whether the host reaches the API server.", int(r.Clock.Since(seen).Minutes()), nodespec.ServiceAgent),
+			"Check the service %s on the host, and whether the host reaches the API server.", int(r.Clock.Since(seen).Minutes()),
+			nodespec.ServiceAgent),
 		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	}
 	if present != nil {
@@ -132,7 +134,8 @@ func (r *Reconciler) setUnknown(ctx context.Context, node *corev1.Node, present 
 	}
 	patch := client.StrategicMergeFrom(node, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
-		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w", unknown.Type, node.Name, err)
+		return fmt.Errorf("set condition %s of Node %s to Unknown, because the agent is silent: %w",
+			unknown.Type, node.Name, err)
 	}
 	return nil
 }

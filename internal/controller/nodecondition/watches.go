@@ -25,7 +25,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("nodecondition").
 		For(&corev1.Node{}, builder.WithPredicates(conditionWritten())).
 		Watches(&corev1.Node{}, handler.Funcs{
-			UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+				_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 				before, ok := e.ObjectOld.(*corev1.Node)
 				after, ok2 := e.ObjectNew.(*corev1.Node)
 				if ok && ok2 {

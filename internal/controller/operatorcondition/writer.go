@@ -62,7 +62,8 @@ func (w *Writer) Set(ctx context.Context, condition metav1.Condition) error {
 		return w.client.Update(ctx, object)
 	})
 	if err != nil {
-		return fmt.Errorf("write the condition %s to OperatorCondition %s, which the environment variable %s names: %w", condition.Type, w.name, NameVariable, err)
+		return fmt.Errorf("write the condition %s to OperatorCondition %s, which the environment variable %s names: %w",
+			condition.Type, w.name, NameVariable, err)
 	}
 	return nil
 }

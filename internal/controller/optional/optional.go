@@ -34,7 +34,8 @@ func NewCache(mgr ctrl.Manager, objects map[client.Object]cache.ByObject) (cache
 }
 
 // Kind is like source.Kind, but a controller starts without it. Events of the objects arrive once they can be read.
-func Kind(kept cache.Cache, object client.Object, handle handler.EventHandler, predicates ...predicate.Predicate) source.Source {
+func Kind(kept cache.Cache, object client.Object, handle handler.EventHandler,
+	predicates ...predicate.Predicate) source.Source {
 	return unawaited{source.Kind(kept, object, handle, predicates...)}
 }
 

@@ -21,5 +21,6 @@ type bounded struct{ to events.EventRecorder }
 
 // Eventf implements events.EventRecorder.
 func (b bounded) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	b.to.Eventf(regarding, related, eventType, reason, action, "%s", text.Shortened(text.Printable(fmt.Sprintf(note, args...)), LongestNote))
+	b.to.Eventf(regarding, related, eventType, reason, action, "%s",
+		text.Shortened(text.Printable(fmt.Sprintf(note, args...)), LongestNote))
 }

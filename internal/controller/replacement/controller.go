@@ -83,14 +83,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache) er
 			return fleetNode(n, n.Annotations[v1alpha1.AnnotationPubKeyHash])
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, once, builder.WithPredicates(whenOther(func(i *v1alpha1.WindowsInstance) [6]any {
-			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil, ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
+			return [6]any{i.Spec.Paused, i.Status.KeyRefused, awaits(i, r.Version), i.Status.FailedChange != nil,
+				ptr.Deref(i.Status.NodeRef, v1alpha1.NodeReference{}).Name, i.Status.PublicKeyHash}
 		}))).
-		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once, builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
-			return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
-		}))).
-		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once, whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
-			return fleetMachine(m, nil, nil, r.Version)
-		}))).
+		Watches(&v1alpha1.WindowsDisruptionPolicy{}, once,
+			builder.WithPredicates(whenOther(func(p *v1alpha1.WindowsDisruptionPolicy) string {
+				return fmt.Sprintf("%d %v", p.Generation, p.Status.Disruptions)
+			}))).
+		WatchesRawSource(optional.Kind(machines, &machinev1beta1.Machine{}, once,
+			whenOther(func(m *machinev1beta1.Machine) turnover.Machine {
+				return fleetMachine(m, nil, nil, r.Version)
+			}))).
 		Complete(r)
 }
 
@@ -136,7 +139,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 // for.
 func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 	var instances v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
+	if err := r.Client.List(ctx, &instances, client.InNamespace(r.Namespace),
+		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceMachine}); err != nil {
 		return false, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	for i := range instances.Items {
@@ -155,7 +159,8 @@ func (r *Reconciler) anyOutdated(ctx context.Context) (bool, error) {
 		if otherKey && node.Annotations[v1alpha1.AnnotationPubKeyHash] == hash {
 			return true, nil
 		}
-		if version := node.Annotations[v1alpha1.AnnotationVersion]; awaits(instance, r.Version) && version != "" && version != r.Version {
+		if version := node.Annotations[v1alpha1.AnnotationVersion]; awaits(instance, r.Version) && version != "" &&
+			version != r.Version {
 			return true, nil
 		}
 	}
@@ -186,7 +191,8 @@ func (r *Reconciler) replaceNext(ctx context.Context, fleet fleet, plan turnover
 // askForEach asks the gate for one candidate after the other, and deletes those that it lets go, until one is refused
 // for a reason that concerns all of them. Of a MachineSet of which one was refused no other is asked for: those that
 // come later can spare no more. It returns when to ask again.
-func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []turnover.Candidate, tell *teller) (time.Duration, error) {
+func (r *Reconciler) askForEach(ctx context.Context, fleet fleet, candidates []turnover.Candidate,
+	tell *teller) (time.Duration, error) {
 	after, refused := leftPoll, map[string]bool{}
 	for _, candidate := range candidates {
 		if refused[candidate.Set] {
@@ -224,7 +230,8 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Ca
 	instance := fleet.instances[candidate.Machine]
 	changed, err := r.Gate.Holds(ctx, instance.Name)
 	if err != nil {
-		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w", candidate.Machine, err)
+		return disturbance.Decision{}, fmt.Errorf("check whether the host of Machine %s is being changed: %w",
+			candidate.Machine, err)
 	}
 	if changed && candidate.Cause == v1alpha1.CauseKeyChange {
 		return disturbance.Decision{Decision: policy.Decision{
@@ -244,7 +251,8 @@ func (r *Reconciler) ask(ctx context.Context, fleet fleet, candidate turnover.Ca
 // not count as disturbed; what may be deleted does.
 func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnover.Candidate) error {
 	machine, instance := fleet.machines[candidate.Machine], fleet.instances[candidate.Machine]
-	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID, ResourceVersion: &machine.ResourceVersion})
+	err := r.Client.Delete(ctx, machine, client.Preconditions{UID: &machine.UID,
+		ResourceVersion: &machine.ResourceVersion})
 	if err == nil {
 		machinesReplaced.WithLabelValues(causeLabel(candidate.Cause)).Inc()
 		log.FromContext(ctx).Info("replacing a Machine", "machine", machine.Name, "cause", candidate.Cause)
@@ -268,5 +276,6 @@ func (r *Reconciler) replace(ctx context.Context, fleet fleet, candidate turnove
 
 // wasNotDeleted reports whether an answer to a deletion means for sure that it did nothing.
 func wasNotDeleted(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

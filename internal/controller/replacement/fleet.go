@@ -62,7 +62,8 @@ func (r *Reconciler) readFleet(ctx context.Context) (fleet, error) {
 	return newFleet(machines.Items, sets.Items, nodes.Items, instances.Items, r.Version), nil
 }
 
-func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSet, nodes []corev1.Node, instances []v1alpha1.WindowsInstance, version string) fleet {
+func newFleet(machines []machinev1beta1.Machine, sets []machinev1beta1.MachineSet, nodes []corev1.Node,
+	instances []v1alpha1.WindowsInstance, version string) fleet {
 	f := fleet{machines: map[string]*machinev1beta1.Machine{}, instances: map[string]*v1alpha1.WindowsInstance{}}
 	byMachine := map[types.UID]*v1alpha1.WindowsInstance{}
 	for i := range instances {
@@ -120,7 +121,8 @@ func controllingSet(machine *machinev1beta1.Machine, sets []machinev1beta1.Machi
 	return &sets[i]
 }
 
-func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance, version string) turnover.Machine {
+func fleetMachine(machine *machinev1beta1.Machine, set *machinev1beta1.MachineSet, instance *v1alpha1.WindowsInstance,
+	version string) turnover.Machine {
 	m := turnover.Machine{
 		Name: machine.Name, Phase: ptr.Deref(machine.Status.Phase, ""),
 		Deleting: !machine.DeletionTimestamp.IsZero(),
@@ -180,7 +182,9 @@ func fleetNode(node *corev1.Node, key string) turnover.Node {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	starting := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
+	starting := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == v1alpha1.TaintNotReady
+	})
 	n.Ready = ready && !starting
 	return n
 }

@@ -60,11 +60,14 @@ func (b *budget) Acquire(ctx context.Context, request disturbance.Request) (dist
 	own, candidate := sets.of(request.Instance)
 	switch {
 	case own == nil:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid, Message: "No MachineSet."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonDisruptionPolicyInvalid,
+			Message: "No MachineSet."}}, nil
 	case len(b.disturbed) >= b.max, own.missing > 0:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn, Message: "One at a time."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonWaitingForTurn,
+			Message: "One at a time."}}, nil
 	case candidate && own.working == 1 && own.machines > 1:
-		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}}, nil
+		return disturbance.Decision{Decision: policy.Decision{Reason: v1alpha1.ReasonLastOfMachineSet, Message: "The last."}},
+			nil
 	}
 	b.disturbed[request.Instance] = own.name
 	return allowed, nil

@@ -52,7 +52,8 @@ func (t *teller) say(machine, reason string, e replacementEvent) {
 
 func (t *teller) waits(candidate turnover.Candidate, reason, why string) {
 	machine := t.fleet.machines[candidate.Machine]
-	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.fleet.instances[candidate.Machine], t.fleet.version(machine), reason, why))
+	t.say(candidate.Machine, reason, t.reconciler.waits(candidate.Cause, machine, t.fleet.instances[candidate.Machine],
+		t.fleet.version(machine), reason, why))
 }
 
 // waiting tells of the first Machine of each MachineSet that a check keeps: the others are kept by the same.

@@ -51,13 +51,16 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{r.request()} })
+	whole := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{r.request()}
+	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("takeover").
 		Watches(&corev1.Node{}, whole, builder.WithPredicates(nodeChanged())).
 		Watches(&v1alpha1.WindowsInstance{}, whole, builder.WithPredicates(pinChanged())).
 		// A cluster may have no node any more, and what it had them with.
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(_ context.Context,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(r.request())
 			return nil
 		})).
@@ -81,7 +84,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	if needed != "" {
 		r.cleared = false
-		log.FromContext(ctx).V(1).Info("keeping the objects that an older version of the operator left in the cluster", "because", needed)
+		log.FromContext(ctx).V(1).Info("keeping the objects that an older version of the operator left in the cluster",
+			"because", needed)
 		return ctrl.Result{}, nil
 	}
 	if r.cleared {
@@ -129,7 +133,8 @@ func (r *Reconciler) delete(ctx context.Context, left leftover) error {
 	if err != nil {
 		return fmt.Errorf("delete %s, which an older version of the operator left: %w", left, err)
 	}
-	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object", left.String(), "it was", left.was)
+	log.FromContext(ctx).Info("deleted an object that an older version of the operator left", "object",
+		left.String(), "it was", left.was)
 	// Related, so that each is an event of its own and not one more of a series.
 	r.Events.Eventf(r.deployment(ctx), object, corev1.EventTypeNormal, "LeftoverDeleted", "TakeOver",
 		"%s of an older version of the operator was deleted, because no node needs it any more. It was %s.", left, left.was)

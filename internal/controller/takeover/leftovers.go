@@ -80,7 +80,8 @@ func (r *Reconciler) services(ctx context.Context) ([]leftover, error) {
 func tellsServices(object *corev1.ConfigMap) bool {
 	_, services := object.Data["services"]
 	_, files := object.Data["files"]
-	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil && *object.Immutable && services && files
+	return strings.HasPrefix(object.Name, servicesPrefix) && object.Immutable != nil &&
+		*object.Immutable && services && files
 }
 
 // clearHostKeys deletes the host keys that the older operator has noted, once each host that has one and is listed is

@@ -24,7 +24,8 @@ func nodeChanged() predicate.Predicate {
 // marks returns the annotations that say which version a host depends on.
 func marks(node *corev1.Node) [3]string {
 	return [3]string{
-		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationInstance], node.Annotations[v1alpha1.AnnotationDesiredVersion],
+		node.Annotations[v1alpha1.AnnotationVersion], node.Annotations[v1alpha1.AnnotationInstance],
+		node.Annotations[v1alpha1.AnnotationDesiredVersion],
 	}
 }
 

@@ -92,7 +92,8 @@ func (m *mount) child(folder, name string) string {
 
 func (m *mount) info(at place) host.FileInfo {
 	info := host.FileInfo{
-		Path: at.path(), Name: at.name(), Directory: at.found.IsDir(), Modified: at.found.ModTime(), Access: host.AccessInherited,
+		Path: at.path(), Name: at.name(), Directory: at.found.IsDir(), Modified: at.found.ModTime(),
+		Access: host.AccessInherited,
 	}
 	if at.found.Mode().IsRegular() {
 		info.Size = at.found.Size()

@@ -62,7 +62,8 @@ func (m *Machine) execute(request ExecRequest) (*Process, error) {
 	environ := m.environment.values()
 	maps.Copy(environ, request.Environ)
 	p := m.newProcess(&Process{
-		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: environ, Stdout: request.Stdout, Stderr: request.Stderr,
+		Parent: m.processNamed("sshd.exe"), Args: request.Args, Environ: environ, Stdout: request.Stdout,
+		Stderr: request.Stderr,
 	}, image)
 	m.run(p, program, nil)
 	return p, nil

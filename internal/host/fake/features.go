@@ -92,7 +92,8 @@ func (s featureSet) Disable(ctx context.Context, name string) error {
 
 // change brings a feature to a state, over pending when that needs a reboot; a pending change to the opposite is taken
 // back. What takes time and is cut off changes nothing.
-func (s featureSet) change(ctx context.Context, method, name string, wanted, pending, opposite host.FeatureState) error {
+func (s featureSet) change(ctx context.Context, method, name string, wanted, pending,
+	opposite host.FeatureState) error {
 	var there bool
 	err := s.p.do(ctx, "Features", method, name, func(m *Machine) error {
 		f := m.features[key(name)]

@@ -85,8 +85,9 @@ func New(options Options) *Machine {
 		options: options, clock: options.Clock, name: options.Name,
 		drive:    newDrive(options.Contents, options.Clock, options.DiskBytes),
 		services: map[string]*service{}, features: newFeatures(options.Features), firewall: newFirewall(),
-		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{}, eventSources: newEventSources(),
-		silent: map[string]chan struct{}{}, roots: newRootStore(),
+		processes: map[int]*Process{}, local: map[int]*localServer{}, runtimes: map[string]*localRuntime{},
+		eventSources: newEventSources(),
+		silent:       map[string]chan struct{}{}, roots: newRootStore(),
 	}
 	m.journal = newJournal(m.clock, &m.changes)
 	m.environment = newEnvironment()

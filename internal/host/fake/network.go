@@ -61,7 +61,9 @@ func (m *Machine) loseNetworks() {
 // dropNetwork takes a network away with its endpoints.
 func (m *Machine) dropNetwork(name string) {
 	m.networks = slices.DeleteFunc(m.networks, func(n host.HNSNetwork) bool { return strings.EqualFold(n.Name, name) })
-	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool { return strings.EqualFold(e.Network, name) })
+	m.endpoints = slices.DeleteFunc(m.endpoints, func(e host.HNSEndpoint) bool {
+		return strings.EqualFold(e.Network, name)
+	})
 }
 
 // hns returns an error when the Host Networking Service is not there. It comes with containers.

@@ -83,8 +83,10 @@ func (m *Machine) newConsole() *Process {
 
 func (p *Process) host() host.Host {
 	return host.Host{
-		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p}, Files: files{p}, Tree: tree{p},
-		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p}, Processes: processTable{p}, Probes: probes{p},
+		System: system{p}, Power: power{p}, Features: featureSet{p}, Services: serviceManager{p},
+		Files: files{p}, Tree: tree{p},
+		Environment: environment{p}, Firewall: firewall{p}, Networks: networks{p},
+		Processes: processTable{p}, Probes: probes{p},
 		EventLog: eventLog{p}, Antivirus: antivirus{p}, Outbound: outbound{p},
 		Roots: roots{p}, Routes: routes{p}, Logs: logs{p}, PodNetwork: podNetwork{p}, Metadata: metadata{p},
 	}

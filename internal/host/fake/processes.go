@@ -24,7 +24,8 @@ func (m *Machine) processList() []host.Process {
 		if p.image != nil {
 			path = p.image.node.path() // a running executable may have been renamed
 		}
-		list = append(list, host.Process{PID: p.PID, Parent: p.Parent, Name: baseName(p.Path), Path: path, Started: p.started})
+		list = append(list, host.Process{PID: p.PID, Parent: p.Parent, Name: baseName(p.Path), Path: path,
+			Started: p.started})
 	}
 	slices.SortFunc(list, func(a, b host.Process) int { return cmp.Compare(a.PID, b.PID) })
 	return list

@@ -115,7 +115,8 @@ func (r routes) Delete(ctx context.Context, destination string) error {
 	})
 }
 
-func (r routes) change(ctx context.Context, method, destination string, action func(*Machine, netip.Prefix) error) error {
+func (r routes) change(ctx context.Context, method, destination string,
+	action func(*Machine, netip.Prefix) error) error {
 	return r.p.do(ctx, "Routes", method, destination, func(m *Machine) error {
 		prefix, err := host.ParseDestination(destination)
 		if err == nil {

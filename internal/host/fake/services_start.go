@@ -20,7 +20,9 @@ func (e failedStart) Error() string {
 }
 
 func (s serviceManager) Start(ctx context.Context, name string) error {
-	return s.wait(ctx, "Start", name, func(ctx context.Context, m *Machine) error { return m.startService(ctx, name, nil) })
+	return s.wait(ctx, "Start", name, func(ctx context.Context, m *Machine) error {
+		return m.startService(ctx, name, nil)
+	})
 }
 
 func (s serviceManager) Stop(ctx context.Context, name string) error {
@@ -28,7 +30,8 @@ func (s serviceManager) Stop(ctx context.Context, name string) error {
 }
 
 // wait does an operation that waits for services, without the machine's lock, until the process that asked for it ends.
-func (s serviceManager) wait(ctx context.Context, method, name string, action func(context.Context, *Machine) error) error {
+func (s serviceManager) wait(ctx context.Context, method, name string,
+	action func(context.Context, *Machine) error) error {
 	err := s.p.do(ctx, "Services", method, name, func(*Machine) error {
 		s.p.record(KindService, method+" "+name, 0)
 		return nil

@@ -27,15 +27,16 @@ func (s *suite) exclude(exclusion host.Exclusion) {
 
 func antivirusBehaviors() []Behavior {
 	return []Behavior{
-		{"Antivirus.AtWork", "Defender is at work where its service runs in its own program, and nowhere else", func(s *suite) {
-			services, err := s.Services.Query(s.ctx, host.DefenderService)
-			s.must(err)
-			processes, err := s.Processes.List(s.ctx)
-			s.must(err)
-			atWork, err := s.Antivirus.AtWork(s.ctx)
-			s.must(err)
-			is(s, "at work", atWork, host.DefenderAtWork(services, processes))
-		}},
+		{"Antivirus.AtWork", "Defender is at work where its service runs in its own program, and nowhere else",
+			func(s *suite) {
+				services, err := s.Services.Query(s.ctx, host.DefenderService)
+				s.must(err)
+				processes, err := s.Processes.List(s.ctx)
+				s.must(err)
+				atWork, err := s.Antivirus.AtWork(s.ctx)
+				s.must(err)
+				is(s, "at work", atWork, host.DefenderAtWork(services, processes))
+			}},
 		{"Antivirus.Exclusions", "it has none that nobody has added", atWork(func(s *suite) {
 			is(s, "program", s.excludes(excludedProgram), false)
 			is(s, "folder", s.excludes(excludedFolder), false)
@@ -70,15 +71,16 @@ func antivirusBehaviors() []Behavior {
 			s.refused("no value", s.Antivirus.AddExclusion(s.ctx, host.Exclusion{Kind: host.ExcludeProcess}))
 			s.refused("no kind", s.Antivirus.AddExclusion(s.ctx, host.Exclusion{Value: excludedProgram.Value}))
 		})},
-		{"Antivirus.RemoveExclusion", "a removed exclusion is gone and leaves the others, and removing it again is no error", atWork(func(s *suite) {
-			s.exclude(excludedProgram)
-			s.exclude(excludedFolder)
-			for range 2 {
-				s.must(s.Antivirus.RemoveExclusion(s.ctx, excludedProgram))
-				is(s, "program", s.excludes(excludedProgram), false)
-			}
-			is(s, "folder", s.excludes(excludedFolder), true)
-		})},
+		{"Antivirus.RemoveExclusion", "a removed exclusion is gone and leaves the others, and removing it again is no error",
+			atWork(func(s *suite) {
+				s.exclude(excludedProgram)
+				s.exclude(excludedFolder)
+				for range 2 {
+					s.must(s.Antivirus.RemoveExclusion(s.ctx, excludedProgram))
+					is(s, "program", s.excludes(excludedProgram), false)
+				}
+				is(s, "folder", s.excludes(excludedFolder), true)
+			})},
 	}
 }
 

@@ -15,9 +15,13 @@ func cancelBehaviors() []Behavior {
 		operation string
 		call      func(s *suite, ctx context.Context) error
 	}{
-		{"System.SetHostName", func(s *suite, ctx context.Context) error { return s.System.SetHostName(ctx, "wmco-contract") }},
+		{"System.SetHostName", func(s *suite, ctx context.Context) error {
+			return s.System.SetHostName(ctx, "wmco-contract")
+		}},
 		{"Features.Enable", func(s *suite, ctx context.Context) error { return s.Features.Enable(ctx, quickFeature) }},
-		{"Services.Configure", func(s *suite, ctx context.Context) error { return s.Services.Configure(ctx, s.idle(serviceOne)) }},
+		{"Services.Configure", func(s *suite, ctx context.Context) error {
+			return s.Services.Configure(ctx, s.idle(serviceOne))
+		}},
 		{"Services.Start", func(s *suite, ctx context.Context) error {
 			s.configure(s.idle(serviceOne))
 			return s.Services.Start(ctx, serviceOne)

@@ -91,7 +91,8 @@ func Behaviors() []Behavior {
 	for _, group := range [][]Behavior{
 		systemBehaviors(), hostNameBehaviors(),
 		featureBehaviors(),
-		serviceBehaviors(), configurationBehaviors(), startedBehaviors(), startBehaviors(), stopBehaviors(), dependencyBehaviors(), recoveryBehaviors(),
+		serviceBehaviors(), configurationBehaviors(), startedBehaviors(), startBehaviors(), stopBehaviors(),
+		dependencyBehaviors(), recoveryBehaviors(),
 		fileBehaviors(), writeBehaviors(), accessBehaviors(), inUseBehaviors(),
 		directoryBehaviors(), renameBehaviors(), linkBehaviors(),
 		environmentBehaviors(),

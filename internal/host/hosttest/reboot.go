@@ -61,7 +61,8 @@ func rebootBehaviors() []rebootBehavior {
 				is(s, "host name", strings.ToLower(info.HostName), rebootName)
 				is(s, "pending host name", info.PendingHostName, "")
 			}},
-		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil}, enableBefore,
+		{Behavior{"Features.Enable", "a feature that needs a reboot is pending before it and enabled after it", nil},
+			enableBefore,
 			func(s *suite, _ memory) { is(s, "state", s.feature(rebootFeature), host.FeatureEnabled) }},
 		{Behavior{"Files.Write", "what was written is there after a reboot", nil},
 			func(s *suite, _ *memory) { s.write(file, "still here") },

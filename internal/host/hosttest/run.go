@@ -93,7 +93,8 @@ func judge(where Environment, o outcome, m Mark) (standing Standing, reason, wor
 		return Failed, "declared as " + string(m.Standing) + ", but it works",
 			fmt.Sprintf("this works here, but is declared as %q (%s): take its mark away", m.Standing, m.Reason)
 	case missing:
-		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Standing, m.Reason)}, o.failures...)
+		shown := append([]string{fmt.Sprintf("NOT SHOWN HERE (%s): %s; what came of it:", m.Standing, m.Reason)},
+			o.failures...)
 		return m.Standing, m.Reason, strings.Join(append(shown, o.absent), "\n")
 	case len(o.failures) > 0:
 		first, _, _ := strings.Cut(o.failures[0], "\n")

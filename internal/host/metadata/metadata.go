@@ -42,8 +42,9 @@ type Service struct {
 func New(address string) *Service {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	return &Service{address: strings.TrimSuffix(address, "/"), client: &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10, Proxy: nil},
-		Timeout:   answerTimeout,
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true,
+			MaxResponseHeaderBytes: 16 << 10, Proxy: nil},
+		Timeout: answerTimeout,
 		// No metadata service redirects; an answer from elsewhere is not the platform's.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -122,7 +123,8 @@ func (s *Service) ask(ctx context.Context, method, path, header, value string) (
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode, http.StatusText(response.StatusCode))
+		return "", nil, fmt.Errorf("%s %s: the metadata service answered %d %s", method, path, response.StatusCode,
+			http.StatusText(response.StatusCode))
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {

@@ -65,7 +65,8 @@ func setFolderAccess(path drivePath, access host.Access) error {
 	if err != nil || now == access || access == "" && now == host.AccessInherited {
 		return err
 	}
-	sddl, parts := inheritedSDDL, windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+	sddl, parts := inheritedSDDL,
+		windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 	if access == host.AccessAdministrators {
 		sddl, parts = administratorsFolderSDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}
@@ -76,7 +77,8 @@ func setFolderAccess(path drivePath, access host.Access) error {
 	return setSecurity(handle, windows.SE_FILE_OBJECT, sddl, parts)
 }
 
-func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string, parts windows.SECURITY_INFORMATION) error {
+func setSecurity(handle windows.Handle, kind windows.SE_OBJECT_TYPE, sddl string,
+	parts windows.SECURITY_INFORMATION) error {
 	descriptor, err := windows.SecurityDescriptorFromString(sddl)
 	if err != nil {
 		return fmt.Errorf("make a security descriptor of %q: %w", sddl, err)

@@ -97,7 +97,8 @@ func TestRemoveWhatAdministratorsMayOnlyRead(t *testing.T) {
 		must(t, err)
 		handle, err := openEntry(path, windows.READ_CONTROL|windows.WRITE_DAC, shareAll)
 		must(t, err)
-		err = setSecurity(handle, windows.SE_FILE_OBJECT, "D:P(A;;FRFX;;;SY)(A;;FRFX;;;BA)", windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION)
+		err = setSecurity(handle, windows.SE_FILE_OBJECT, "D:P(A;;FRFX;;;SY)(A;;FRFX;;;BA)",
+			windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION)
 		_ = windows.CloseHandle(handle)
 		must(t, err)
 	}

@@ -41,7 +41,8 @@ func appendTo(ctx context.Context, path drivePath, content io.Reader, options ho
 	}
 	// Security attributes count for new files only.
 	access := uint32(windows.FILE_APPEND_DATA | windows.SYNCHRONIZE)
-	handle, err := windows.CreateFile(name, access, shareAll, security, windows.OPEN_ALWAYS, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	handle, err := windows.CreateFile(name, access, shareAll, security, windows.OPEN_ALWAYS,
+		windows.FILE_ATTRIBUTE_NORMAL, 0)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func processCommandLine(pid uint32) string {
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
 	var basics processBasics
-	err = windows.NtQueryInformationProcess(process, windows.ProcessBasicInformation, unsafe.Pointer(&basics), uint32(unsafe.Sizeof(basics)), nil)
+	err = windows.NtQueryInformationProcess(process, windows.ProcessBasicInformation, unsafe.Pointer(&basics),
+		uint32(unsafe.Sizeof(basics)), nil)
 	if err != nil || basics.peb == 0 {
 		return ""
 	}
@@ -44,7 +45,8 @@ func processCommandLine(pid uint32) string {
 	if err != nil || parameters == 0 {
 		return ""
 	}
-	text, err := readForeign[foreignString](process, parameters+unsafe.Offsetof(windows.RTL_USER_PROCESS_PARAMETERS{}.CommandLine))
+	text, err := readForeign[foreignString](process,
+		parameters+unsafe.Offsetof(windows.RTL_USER_PROCESS_PARAMETERS{}.CommandLine))
 	if err != nil || text.length < 2 {
 		return ""
 	}

@@ -69,7 +69,8 @@ func parseEvents(records []byte, source string) ([]host.Event, error) {
 		if err := binary.Read(bytes.NewReader(records), binary.LittleEndian, &record); err != nil {
 			return nil, err
 		}
-		if int(record.Length) < binary.Size(record) || int(record.Length) > len(records) || record.StringOffset > record.Length {
+		if int(record.Length) < binary.Size(record) || int(record.Length) > len(records) ||
+			record.StringOffset > record.Length {
 			return nil, fmt.Errorf("a record of the event log says that it has %d bytes", record.Length)
 		}
 		body := records[:record.Length]

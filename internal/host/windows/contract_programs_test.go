@@ -80,7 +80,8 @@ type program string
 const failure = 7
 
 // Execute implements svc.Handler.
-func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (specific bool, exitCode uint32) {
+func (p program) Execute(_ []string, requests <-chan svc.ChangeRequest, status chan<- svc.Status) (specific bool,
+	exitCode uint32) {
 	status <- svc.Status{State: svc.StartPending}
 	if err := p.begin(); err != nil {
 		return true, 1

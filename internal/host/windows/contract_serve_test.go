@@ -59,7 +59,8 @@ type contractRuntime struct {
 
 // Version implements the CRI.
 func (s *contractRuntime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{RuntimeName: s.status.Name, RuntimeVersion: s.status.Version, RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{RuntimeName: s.status.Name, RuntimeVersion: s.status.Version,
+		RuntimeApiVersion: "v1"}, nil
 }
 
 // Status implements the CRI.

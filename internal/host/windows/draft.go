@@ -100,7 +100,8 @@ func makeDraft(draft drivePath, access host.Access) (*os.File, error) {
 		return nil, err
 	}
 	// CREATE_NEW follows no link, and security attributes count for new files only.
-	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, security, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, security, windows.CREATE_NEW,
+		windows.FILE_ATTRIBUTE_NORMAL, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,8 @@ func findEntry(path drivePath) (entry, error) {
 	_ = windows.FindClose(search) // nothing that a caller could do
 	e := entry{
 		name: windows.UTF16ToString(data.FileName[:]), attributes: data.FileAttributes,
-		size: int64(data.FileSizeHigh)<<32 | int64(data.FileSizeLow), modified: time.Unix(0, data.LastWriteTime.Nanoseconds()),
+		size:     int64(data.FileSizeHigh)<<32 | int64(data.FileSizeLow),
+		modified: time.Unix(0, data.LastWriteTime.Nanoseconds()),
 	}
 	if e.attributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
 		e.tag = data.Reserved0
@@ -95,7 +96,8 @@ func describe(path drivePath) (host.FileInfo, error) {
 	if err != nil {
 		return host.FileInfo{}, err
 	}
-	info := host.FileInfo{Path: path.String(), Name: found.name, Directory: found.folder(), Modified: found.modified, Access: host.AccessInherited}
+	info := host.FileInfo{Path: path.String(), Name: found.name, Directory: found.folder(), Modified: found.modified,
+		Access: host.AccessInherited}
 	if !path.root() {
 		info.Path = path.sibling(found.name).String()
 	}

@@ -26,7 +26,9 @@ const hiddenExclusions = "N/A:"
 
 // exclusionsOf returns the exclusions in a property's values.
 func exclusionsOf(kind host.ExclusionKind, values []string) ([]host.Exclusion, error) {
-	if i := slices.IndexFunc(values, func(value string) bool { return strings.HasPrefix(value, hiddenExclusions) }); i >= 0 {
+	if i := slices.IndexFunc(values, func(value string) bool {
+		return strings.HasPrefix(value, hiddenExclusions)
+	}); i >= 0 {
 		return nil, fmt.Errorf("%w: Defender answers %q", host.ErrRefused, values[i])
 	}
 	var list []host.Exclusion

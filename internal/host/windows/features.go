@@ -146,7 +146,8 @@ func (s dismSession) state(name string) (host.FeatureState, error) {
 		return host.FeatureUnknown, err
 	}
 	var info *dismFeatureInfo
-	err = dismCall("DismGetFeatureInfo", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, uintptr(unsafe.Pointer(&info)))
+	err = dismCall("DismGetFeatureInfo", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0,
+		uintptr(unsafe.Pointer(&info)))
 	var failure *dismError
 	if errors.As(err, &failure) && (failure.result == resultUnknownFeature || failure.result == resultNotFound) {
 		return host.FeatureUnknown, nil
@@ -159,7 +160,8 @@ func (s dismSession) state(name string) (host.FeatureState, error) {
 }
 
 func (s dismSession) enable(feature *uint16, cancel windows.Handle) error {
-	return dismCall("DismEnableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, 0, 0, 0, 1, uintptr(cancel), 0, 0)
+	return dismCall("DismEnableFeature", uintptr(s), uintptr(unsafe.Pointer(feature)), 0, 0, 0, 0, 0, 1,
+		uintptr(cancel), 0, 0)
 }
 
 func (s dismSession) disable(feature *uint16, cancel windows.Handle) error {

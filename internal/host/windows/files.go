@@ -38,7 +38,8 @@ func (files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fault("open", path, err)
 	}
-	handle, err := windows.CreateFile(name, windows.GENERIC_READ, shareAll, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_SEQUENTIAL_SCAN, 0)
+	handle, err := windows.CreateFile(name, windows.GENERIC_READ, shareAll, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_SEQUENTIAL_SCAN, 0)
 	if err != nil {
 		return nil, fault("open", path, err)
 	}
@@ -65,7 +66,9 @@ func (files) ReadDir(ctx context.Context, path string) ([]host.FileInfo, error) 
 		}
 		infos = append(infos, info)
 	}
-	slices.SortFunc(infos, func(a, b host.FileInfo) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+	slices.SortFunc(infos, func(a, b host.FileInfo) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
 	return infos, nil
 }
 

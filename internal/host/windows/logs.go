@@ -88,7 +88,8 @@ func copyLog(ctx context.Context, log *os.File, to drivePath, access host.Access
 }
 
 // openFile opens a file, links followed.
-func openFile(path drivePath, access, share, disposition uint32, security *windows.SecurityAttributes) (*os.File, error) {
+func openFile(path drivePath, access, share, disposition uint32, security *windows.SecurityAttributes) (*os.File,
+	error) {
 	name, err := windows.UTF16PtrFromString(path.extended())
 	if err != nil {
 		return nil, err

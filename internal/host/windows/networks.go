@@ -43,7 +43,8 @@ func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
 	}
 	list := make([]host.HNSNetwork, 0, len(found))
 	for _, network := range found {
-		list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type), Subnet: subnetOf(prefixes(network))})
+		list = append(list, host.HNSNetwork{Name: network.Name, Type: string(network.Type),
+			Subnet: subnetOf(prefixes(network))})
 	}
 	return list, nil
 }

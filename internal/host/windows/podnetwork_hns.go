@@ -33,7 +33,8 @@ func networkNamed(name string) (hcn.HostComputeNetwork, error) {
 
 // makePod makes a namespace with an endpoint of the network in it, and returns the endpoint's address.
 func makePod(network hcn.HostComputeNetwork, to netip.Addr) (netip.Addr, error) {
-	settings := &hcn.HostComputeEndpoint{Name: podEndpoint, SchemaVersion: hcn.V2SchemaVersion(), Routes: defaultRoutes(network)}
+	settings := &hcn.HostComputeEndpoint{Name: podEndpoint, SchemaVersion: hcn.V2SchemaVersion(),
+		Routes: defaultRoutes(network)}
 	if network.Type == hcn.Overlay {
 		own, err := addresses()
 		if err != nil {
@@ -111,7 +112,8 @@ func createNamespace() error {
 	if err != nil {
 		return err
 	}
-	settings, err := json.Marshal(hcn.HostComputeNamespace{Id: podNamespace, Type: hcn.NamespaceTypeHost, SchemaVersion: hcn.V2SchemaVersion()})
+	settings, err := json.Marshal(hcn.HostComputeNamespace{Id: podNamespace, Type: hcn.NamespaceTypeHost,
+		SchemaVersion: hcn.V2SchemaVersion()})
 	if err != nil {
 		return err
 	}
@@ -128,7 +130,8 @@ func createNamespace() error {
 		handle uintptr
 		record *uint16
 	)
-	status, _, _ := create.Call(uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(text)), uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&record)))
+	status, _, _ := create.Call(uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(text)),
+		uintptr(unsafe.Pointer(&handle)), uintptr(unsafe.Pointer(&record)))
 	words := windows.UTF16PtrToString(record)
 	windows.CoTaskMemFree(unsafe.Pointer(record))
 	if int32(status) < 0 {

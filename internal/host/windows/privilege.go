@@ -26,7 +26,8 @@ const (
 // enablePrivilege turns on a privilege that the process's token has but does not use.
 func enablePrivilege(name string) error {
 	var token windows.Token
-	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY, &token); err != nil {
+	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY,
+		&token); err != nil {
 		return fmt.Errorf("open the process's token: %w", err)
 	}
 	defer func() { _ = token.Close() }()

@@ -11,7 +11,8 @@ import (
 
 // retryDelays returns the waits before a file operation that failed for a passing reason is tried again: 630 ms in all.
 func retryDelays() []time.Duration {
-	return []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 160 * time.Millisecond, 320 * time.Millisecond}
+	return []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
+		160 * time.Millisecond, 320 * time.Millisecond}
 }
 
 // retry does a file operation, again after a while when it fails for a reason that may pass. It ends with the last

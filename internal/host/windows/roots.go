@@ -64,7 +64,9 @@ func (roots) Remove(ctx context.Context, fingerprint string) error {
 
 // distrust takes a certificate out of the machine's own store, and looks whether that was all that brings it.
 func distrust(fingerprint string) error {
-	if err := inRootStore(ownRoots, func(store windows.Handle) error { return removeRoot(store, fingerprint) }); err != nil {
+	if err := inRootStore(ownRoots, func(store windows.Handle) error {
+		return removeRoot(store, fingerprint)
+	}); err != nil {
 		return err
 	}
 	left, err := trustedRoots()
@@ -97,7 +99,8 @@ func inRootStore(provider uintptr, use func(store windows.Handle) error) error {
 	if err != nil {
 		return err
 	}
-	store, err := windows.CertOpenStore(provider, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE, uintptr(unsafe.Pointer(name)))
+	store, err := windows.CertOpenStore(provider, 0, 0, windows.CERT_SYSTEM_STORE_LOCAL_MACHINE,
+		uintptr(unsafe.Pointer(name)))
 	if err != nil {
 		return fmt.Errorf("open the machine's certificate store %s: %w", rootStoreName, translate(err))
 	}
@@ -138,7 +141,8 @@ func eachCertificate(store windows.Handle, visit func(*windows.CertContext) erro
 
 // endOfStore tells the end of a walk from a failure.
 func endOfStore(err error) error {
-	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) || errors.Is(err, windows.ERROR_NO_MORE_FILES) {
+	if err == nil || errors.Is(err, windows.Errno(windows.CRYPT_E_NOT_FOUND)) ||
+		errors.Is(err, windows.ERROR_NO_MORE_FILES) {
 		return nil
 	}
 	return translate(err)
@@ -159,7 +163,8 @@ func addRoot(store windows.Handle, der []byte) error {
 		return fmt.Errorf("it is not a certificate in DER: %w", err)
 	}
 	defer func() { _ = windows.CertFreeCertificateContext(certificate) }() // cannot fail
-	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING, nil))
+	return translate(windows.CertAddCertificateContextToStore(store, certificate, windows.CERT_STORE_ADD_USE_EXISTING,
+		nil))
 }
 
 // removeRoot deletes the certificate from the store. It is found first, and deleted when the walk is over.

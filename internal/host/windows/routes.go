@@ -83,7 +83,8 @@ func addRoute(destination netip.Prefix) error {
 		return err
 	}
 	row := rowOf(destination, best)
-	if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status), windows.ERROR_OBJECT_ALREADY_EXISTS) {
+	if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status),
+		windows.ERROR_OBJECT_ALREADY_EXISTS) {
 		return fmt.Errorf("through gateway %s: %w", best.nextHop, translate(windows.Errno(status)))
 	}
 	return nil
@@ -104,7 +105,8 @@ func deleteRoutes(destination netip.Prefix) error {
 			return err
 		}
 		row := rowOf(destination, each)
-		if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status), windows.ERROR_NOT_FOUND) {
+		if status, _, _ := call.Call(uintptr(unsafe.Pointer(&row))); status != 0 && !errors.Is(windows.Errno(status),
+			windows.ERROR_NOT_FOUND) {
 			return fmt.Errorf("through gateway %s: %w", each.nextHop, translate(windows.Errno(status)))
 		}
 	}
@@ -151,7 +153,8 @@ func addressIn(socket *windows.RawSockaddrInet) netip.Addr {
 
 // setAddress makes an IPv4 SOCKADDR_INET.
 func setAddress(socket *windows.RawSockaddrInet, address netip.Addr) {
-	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET, Addr: address.As4()}
+	*(*windows.RawSockaddrInet4)(unsafe.Pointer(socket)) = windows.RawSockaddrInet4{Family: windows.AF_INET,
+		Addr: address.As4()}
 }
 
 // rowOf returns a route to the destination through the adapter and the gateway of another, as InitializeIpForwardEntry

@@ -55,7 +55,8 @@ func setKeyAccess(key registry.Key, access host.Access) error {
 	if err != nil || now == access {
 		return err
 	}
-	sddl, parts := inheritedSDDL, windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
+	sddl, parts := inheritedSDDL,
+		windows.SECURITY_INFORMATION(windows.DACL_SECURITY_INFORMATION|windows.UNPROTECTED_DACL_SECURITY_INFORMATION)
 	if access == host.AccessAdministrators {
 		sddl, parts = administratorsKeySDDL, accessParts|windows.PROTECTED_DACL_SECURITY_INFORMATION
 	}

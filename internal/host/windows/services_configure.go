@@ -106,7 +106,8 @@ func (m manager) configure(ctx context.Context, wanted encodedConfig) error {
 func (m manager) createOrChange(wanted encodedConfig) (service, error) {
 	s, err := m.open(wanted.config.Name, changeAccess)
 	if errors.Is(err, host.ErrNotExist) {
-		handle, err := windows.CreateService(m.handle, wanted.name, wanted.shown, changeAccess, windows.SERVICE_WIN32_OWN_PROCESS,
+		handle, err := windows.CreateService(m.handle, wanted.name, wanted.shown, changeAccess,
+			windows.SERVICE_WIN32_OWN_PROCESS,
 			wanted.startType, windows.SERVICE_ERROR_NORMAL, wanted.commandLine, nil, nil, wanted.dependencies, nil, nil)
 		if err != nil {
 			return service{}, fmt.Errorf("create it: %w", translate(err))
@@ -138,7 +139,8 @@ func (s service) setDescription(text *uint16) error {
 // after a boot. Windows knows such a delay for every service; where it does not, there is none to take away.
 func (s service) setPromptStart() error {
 	var info windows.SERVICE_DELAYED_AUTO_START_INFO
-	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&info)))
+	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO,
+		(*byte)(unsafe.Pointer(&info)))
 	if err != nil && !errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return fmt.Errorf("remove its delayed start: %w", translate(err))
 	}
@@ -162,7 +164,8 @@ func (s service) setRecovery(wanted recovery) error {
 	}
 	err := windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS, (*byte)(unsafe.Pointer(&info)))
 	if err == nil {
-		err = windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG, (*byte)(unsafe.Pointer(&flag)))
+		err = windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_FAILURE_ACTIONS_FLAG,
+			(*byte)(unsafe.Pointer(&flag)))
 	}
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) && len(wanted.actions) == 0 {
 		return nil // where Windows keeps no recovery actions, there are none

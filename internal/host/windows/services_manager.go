@@ -65,7 +65,8 @@ func (m manager) list() ([]serviceEntry, error) {
 	var resume uint32
 	for {
 		var needed, count uint32
-		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, windows.SERVICE_WIN32, windows.SERVICE_STATE_ALL,
+		err := windows.EnumServicesStatusEx(m.handle, windows.SC_ENUM_PROCESS_INFO, windows.SERVICE_WIN32,
+			windows.SERVICE_STATE_ALL,
 			(*byte)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)*8), &needed, &count, &resume, nil)
 		if err != nil && !errors.Is(err, windows.ERROR_MORE_DATA) {
 			return nil, fmt.Errorf("list the services: %w", translate(err))

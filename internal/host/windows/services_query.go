@@ -41,7 +41,9 @@ func queryServices(ctx context.Context, names []string) ([]host.Service, error) 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(entries, func(a, b serviceEntry) int { return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name)) })
+	slices.SortFunc(entries, func(a, b serviceEntry) int {
+		return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
+	})
 	list := make([]host.Service, 0, len(entries))
 	for _, entry := range pickServices(entries, names) {
 		if ctx.Err() != nil {

@@ -146,7 +146,8 @@ func (s service) settle(ctx context.Context) (windows.SERVICE_STATUS_PROCESS, er
 
 // poll looks at a service until it stands as wanted. NotifyServiceStatusChange would call back only a thread in an
 // alertable wait, which no thread of a Go program is.
-func (s service) poll(ctx context.Context, wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
+func (s service) poll(ctx context.Context,
+	wanted func(windows.SERVICE_STATUS_PROCESS) bool) (windows.SERVICE_STATUS_PROCESS, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {

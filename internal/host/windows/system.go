@@ -37,7 +37,8 @@ func (system) Info(ctx context.Context) (info host.SystemInfo, err error) {
 func readSystem(ctx context.Context) (host.SystemInfo, error) {
 	var info host.SystemInfo
 	for _, read := range []func(*host.SystemInfo) error{
-		readVersion, readArchitecture, readNames, readMachineID, readBoot, readMemory, readFreeDisk, readAddresses, readRebootPending,
+		readVersion, readArchitecture, readNames, readMachineID, readBoot, readMemory, readFreeDisk,
+		readAddresses, readRebootPending,
 	} {
 		if ctx.Err() != nil {
 			return info, context.Cause(ctx)
@@ -118,7 +119,8 @@ type timeOfDay struct {
 // bias it stays the same until the next boot, which makes it the boot's name.
 func readBoot(info *host.SystemInfo) error {
 	var answer timeOfDay
-	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer), uint32(unsafe.Sizeof(answer)), nil)
+	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation, unsafe.Pointer(&answer),
+		uint32(unsafe.Sizeof(answer)), nil)
 	if err != nil {
 		return fmt.Errorf("ask for the boot time: %w", err)
 	}

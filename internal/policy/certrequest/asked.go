@@ -42,16 +42,19 @@ func judge(
 		return Decision{Outcome: NotOurs}
 	}
 	asked := askedFor{
-		csr: csr, purpose: purpose, node: known.Nodes[own], others: slices.Delete(slices.Clone(known.Nodes), own, own+1), cluster: known.Cluster,
+		csr: csr, purpose: purpose, node: known.Nodes[own], others: slices.Delete(slices.Clone(known.Nodes), own, own+1),
+		cluster: known.Cluster,
 	}
 	decided := func(outcome Outcome, decision policy.Decision) Decision {
 		return Decision{
-			Outcome: outcome, NodeName: asked.node.Name, Check: decision.Check, Reason: decision.Reason, Message: decision.Message,
+			Outcome: outcome, NodeName: asked.node.Name, Check: decision.Check, Reason: decision.Reason,
+			Message: decision.Message,
 		}
 	}
 	if !asked.node.Registered {
 		return decided(Later, policy.Decision{Check: "Registered", Reason: refused,
-			Message: "Node " + asked.node.Name + " is not registered, or not by this host. The request is looked at when it is."})
+			Message: "Node " + asked.node.Name +
+				" is not registered, or not by this host. The request is looked at when it is."})
 	}
 	request, failed := parseRequest(csr.Spec.Request)
 	if request == nil {
@@ -86,7 +89,8 @@ func forgery(asked askedFor) string {
 	for _, other := range asked.others {
 		if other.Registered && other.Name != asked.node.Name && asked.request.Subject.CommonName == nodeUser(other.Name) {
 			return fmt.Sprintf("Node %s has asked, with its own certificate, for a certificate of Node %s, which is another one's. "+
-				"Whoever has made this request has the key of Node %s: look at who controls its host.", asked.node.Name, other.Name, asked.node.Name)
+				"Whoever has made this request has the key of Node %s: look at who controls its host.", asked.node.Name,
+				other.Name, asked.node.Name)
 		}
 	}
 	return ""
@@ -129,7 +133,8 @@ func age(csr certificatesv1.CertificateSigningRequest, node knowledge.Node) stri
 func usages(csr certificatesv1.CertificateSigningRequest, purpose certificatesv1.KeyUsage) string {
 	asked := slices.Sorted(slices.Values(csr.Spec.Usages))
 	least := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, purpose}
-	for _, allowed := range [][]certificatesv1.KeyUsage{least, append(slices.Clone(least), certificatesv1.UsageKeyEncipherment)} {
+	for _, allowed := range [][]certificatesv1.KeyUsage{least,
+		append(slices.Clone(least), certificatesv1.UsageKeyEncipherment)} {
 		if slices.Equal(asked, slices.Sorted(slices.Values(allowed))) {
 			return ""
 		}
@@ -150,8 +155,10 @@ func lifetime(csr certificatesv1.CertificateSigningRequest) string {
 		return ""
 	}
 	// Compared as numbers: as a duration, a large one would be another.
-	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) || seconds > int64(mostLifetime/time.Second) {
-		return fmt.Sprintf("The request asks for a life of %d seconds; it may be %s to %s.", seconds, leastLifetime, mostLifetime)
+	if seconds := int64(*csr.Spec.ExpirationSeconds); seconds < int64(leastLifetime/time.Second) ||
+		seconds > int64(mostLifetime/time.Second) {
+		return fmt.Sprintf("The request asks for a life of %d seconds; it may be %s to %s.", seconds,
+			leastLifetime, mostLifetime)
 	}
 	return ""
 }

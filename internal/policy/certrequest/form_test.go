@@ -150,9 +150,10 @@ func (b byHand) make(t testing.TB, key *ecdsa.PrivateKey) []byte {
 func TestARequestIsReadInOneWayOnly(t *testing.T) {
 	key := ecdsaKey(t, elliptic.P256())
 	for name, request := range map[string]byHand{
-		"as Go makes it":                       {},
-		"with the name before the group":       {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
-		"with its texts in UTF-8":              {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String, "system:nodes"))}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
+		"as Go makes it":                 {},
+		"with the name before the group": {subject: []relativeNameSET{{plainCommonName}, {plainOrganization}}},
+		"with its texts in UTF-8": {subject: []relativeNameSET{{isOrganization(asn1Text(asn1.TagUTF8String,
+			"system:nodes"))}, {isCommonName(asn1Text(asn1.TagUTF8String, "system:node:win-a"))}}},
 		"with an empty list of extensions too": {attributes: []asn1.RawValue{extensionRequest(t, []pkix.Extension{})}},
 	} {
 		t.Run("a request "+name+" is signed", func(t *testing.T) {

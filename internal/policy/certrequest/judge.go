@@ -53,7 +53,8 @@ func Judge(csr certificatesv1.CertificateSigningRequest, known knowledge.Facts) 
 
 // Requester returns the instance whose node has made a request; nil when there is none, and the request is not ours. No
 // request is sent to the API server before that is known.
-func Requester(csr certificatesv1.CertificateSigningRequest, instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
+func Requester(csr certificatesv1.CertificateSigningRequest,
+	instances []v1alpha1.WindowsInstance) *v1alpha1.WindowsInstance {
 	i := slices.IndexFunc(instances, func(i v1alpha1.WindowsInstance) bool {
 		return ownership.KeepsNode(&i) && AsksFor(csr, i.Status.NodeRef.Name)
 	})
@@ -71,5 +72,6 @@ func AsksFor(csr certificatesv1.CertificateSigningRequest, nodeName string) bool
 
 // KubeletSigner reports whether a signer is one that kubelets ask.
 func KubeletSigner(signer string) bool {
-	return signer == certificatesv1.KubeletServingSignerName || signer == certificatesv1.KubeAPIServerClientKubeletSignerName
+	return signer == certificatesv1.KubeletServingSignerName ||
+		signer == certificatesv1.KubeAPIServerClientKubeletSignerName
 }

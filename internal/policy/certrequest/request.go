@@ -167,7 +167,8 @@ func organization(r *nodeRequest, group string) string {
 	if slices.Equal(r.Subject.Organization, []string{group}) {
 		return ""
 	}
-	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.", someQuoted(r.Subject.Organization), group)
+	return fmt.Sprintf("The request is for the groups %s; it may be for %q and nothing else.",
+		someQuoted(r.Subject.Organization), group)
 }
 
 // nothingElse allows one common name and one organization in the subject, each by itself and in an encoding that has
@@ -185,7 +186,8 @@ func nothingElse(r *nodeRequest) string {
 	for _, relative := range r.signed.Subject {
 		value := relative[0].Value
 		if value.Class != asn1.ClassUniversal || value.IsCompound || value.Tag != asn1.TagPrintableString && value.Tag != asn1.TagUTF8String {
-			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.", value.Tag)
+			return fmt.Sprintf("The request's subject has a text of ASN.1 type %d; PrintableString and UTF8String are allowed.",
+				value.Tag)
 		}
 	}
 	return ""
@@ -205,13 +207,15 @@ func keyStrength(r *x509.CertificateRequest) string {
 		case elliptic.P256(), elliptic.P384(), elliptic.P521():
 			return ""
 		}
-		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.", key.Curve.Params().BitSize)
+		return fmt.Sprintf("The key has %d bits; an ECDSA key needs 256, on one of the curves P-256, P-384 and P-521.",
+			key.Curve.Params().BitSize)
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
 			return fmt.Sprintf("The key has %d bits; an RSA key needs %d, and has at most %d.", bits, leastRSABits, mostRSABits)
 		}
 		if key.E < leastRSAExponent || key.E%2 == 0 {
-			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.", key.E, leastRSAExponent)
+			return fmt.Sprintf("The key has the exponent %d; that of an RSA key is odd, and at least %d.",
+				key.E, leastRSAExponent)
 		}
 		return ""
 	case ed25519.PublicKey:
@@ -222,7 +226,8 @@ func keyStrength(r *x509.CertificateRequest) string {
 
 // signatures are the algorithms by which a request may be signed with its key. Go checks SHA-1, too.
 var signatures = []x509.SignatureAlgorithm{
-	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA, x509.PureEd25519,
+	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512, x509.SHA256WithRSA, x509.SHA384WithRSA,
+	x509.SHA512WithRSA, x509.PureEd25519,
 }
 
 // noNames allows no alternative names of any kind: a client is known by its subject.

@@ -160,7 +160,8 @@ func (p *parser) strategy(value v1alpha1.UpgradeStrategy) v1alpha1.UpgradeStrate
 		return value
 	case "":
 	default:
-		p.fault("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace, v1alpha1.UpgradeInPlace))
+		p.fault("upgradeStrategy", string(value), "is none", fmt.Sprintf("write %s or %s", v1alpha1.UpgradeReplace,
+			v1alpha1.UpgradeInPlace))
 	}
 	return v1alpha1.UpgradeReplace
 }
@@ -170,7 +171,8 @@ func (p *parser) labelKey(key string) string {
 		return ""
 	}
 	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-		p.fault("hostPoolLabel", key, "is no key of a label", "write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
+		p.fault("hostPoolLabel", key, "is no key of a label",
+			"write one as in topology.kubernetes.io/zone, or leave it out to have all listed hosts in one pool")
 		return ""
 	}
 	return key
@@ -188,7 +190,8 @@ func (p *parser) pools(specs []v1alpha1.DisruptionPool) map[string]PoolSettings 
 			p.fault(fmt.Sprintf("pools[%d].name", i), spec.Name, "is there twice", "leave one of them")
 			continue
 		}
-		pools[spec.Name] = PoolSettings{MaxUnavailable: p.limit(fmt.Sprintf("pools[%d].maxUnavailable", i), spec.MaxUnavailable), Paused: spec.Paused}
+		pools[spec.Name] = PoolSettings{MaxUnavailable: p.limit(fmt.Sprintf("pools[%d].maxUnavailable", i),
+			spec.MaxUnavailable), Paused: spec.Paused}
 	}
 	return pools
 }

@@ -24,7 +24,8 @@ func text(s string) *intstr.IntOrString {
 func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 func openAt(schedule string, d time.Duration, zone string) v1alpha1.WindowsDisruptionPolicySpec {
-	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule, Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
+	return v1alpha1.WindowsDisruptionPolicySpec{MaintenanceWindows: []v1alpha1.MaintenanceWindow{{Schedule: schedule,
+		Duration: metav1.Duration{Duration: d}, TimeZone: zone}}}
 }
 
 func TestParseDisruptionPolicy(t *testing.T) {
@@ -131,7 +132,8 @@ func TestLimits(t *testing.T) {
 		limit       Limit
 		nodes, want int
 	}{
-		{Limit{Number: 3}, 0, 3}, {Limit{Percent: 10}, 0, 1}, {Limit{Percent: 10}, 19, 1}, {Limit{Percent: 10}, 20, 2}, {Limit{Percent: 33}, 9, 2},
+		{Limit{Number: 3}, 0, 3}, {Limit{Percent: 10}, 0, 1}, {Limit{Percent: 10}, 19, 1}, {Limit{Percent: 10}, 20, 2},
+		{Limit{Percent: 33}, 9, 2},
 		{Limit{Percent: 100}, 7, 7}, {Limit{}, 7, 1},
 	} {
 		if got := test.limit.Of(test.nodes); got != test.want {
@@ -148,7 +150,8 @@ func TestPoolsOfHosts(t *testing.T) {
 		want     string
 	}{
 		{Settings{}, map[string]string{"zone": "east"}, "Hosts"}, {label, map[string]string{"zone": "east"}, "Hosts/east"},
-		{label, nil, "Hosts"}, {label, map[string]string{"zone": ""}, "Hosts"}, {Settings{}, map[string]string{"": "x"}, "Hosts"},
+		{label, nil, "Hosts"}, {label, map[string]string{"zone": ""}, "Hosts"},
+		{Settings{}, map[string]string{"": "x"}, "Hosts"},
 	} {
 		if got := test.settings.HostPool(test.labels); got != test.want {
 			t.Errorf("%+v is in %s, want %s", test, got, test.want)

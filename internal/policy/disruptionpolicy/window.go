@@ -56,7 +56,8 @@ func parseZone(name string) (*time.Location, error) {
 func parseSchedule(text string) (cron.Schedule, error) {
 	const remedy = `write minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday), as in "0 2 * * SAT"`
 	if strings.ContainsRune(text, '=') { // a TZ= in front, which the cron package knows, and on which it panics when nothing follows
-		return nil, fieldError("schedule", text, "has another thing in it than five fields", remedy+", and the time zone in timeZone")
+		return nil, fieldError("schedule", text, "has another thing in it than five fields",
+			remedy+", and the time zone in timeZone")
 	}
 	schedule, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(text)
 	if err != nil {
@@ -95,7 +96,8 @@ func (w Window) nextOpening(after time.Time) time.Time {
 // momentOf is when the wall clock of a zone shows this time first, or is put forward past it.
 func momentOf(wall time.Time, zone *time.Location) time.Time {
 	shows := func(t time.Time) bool {
-		return t.Year() == wall.Year() && t.YearDay() == wall.YearDay() && t.Hour() == wall.Hour() && t.Minute() == wall.Minute() && t.Second() == wall.Second()
+		return t.Year() == wall.Year() && t.YearDay() == wall.YearDay() && t.Hour() == wall.Hour() &&
+			t.Minute() == wall.Minute() && t.Second() == wall.Second()
 	}
 	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	begin, end := guess.ZoneBounds()

@@ -74,11 +74,13 @@ func canarySoaked(s *scene) string {
 		}
 		if !n.Ready {
 			s.askAgain(n.Since.Add(s.settings.FailureDeadline))
-			return fmt.Sprintf("%s is the first with version %s, and not Ready since %s. %s", n.describe(), s.Version, moment(n.Since), s.othersFollow())
+			return fmt.Sprintf("%s is the first with version %s, and not Ready since %s. %s", n.describe(), s.Version,
+				moment(n.Since), s.othersFollow())
 		}
 		until := n.Since.Add(s.settings.CanarySoak)
 		s.askAgain(until)
-		return fmt.Sprintf("%s is the first with version %s, and must stay Ready until %s before the others follow.", n.describe(), s.Version, moment(until))
+		return fmt.Sprintf("%s is the first with version %s, and must stay Ready until %s before the others follow.",
+			n.describe(), s.Version, moment(until))
 	}
 	return ""
 }

@@ -41,7 +41,8 @@ func (d Decision) ForAll() bool {
 // node, and not with a change of other nodes.
 func (d Decision) StandsStill() bool {
 	switch d.Reason {
-	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow, v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
+	case v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonOutsideMaintenanceWindow,
+		v1alpha1.ReasonCanaryFailed, v1alpha1.ReasonStoppedOnFailure:
 		return true
 	}
 	return false
@@ -111,7 +112,8 @@ func unlessRemoved(broken func(*scene) string) func(*scene) string {
 
 func sameInstance(s *scene) string {
 	if s.candidate.Instance != "" && s.candidate.UID != s.UID {
-		return fmt.Sprintf("WindowsInstance %s was made anew in the meantime. The operator asks again for the new one.", s.Instance)
+		return fmt.Sprintf("WindowsInstance %s was made anew in the meantime. The operator asks again for the new one.",
+			s.Instance)
 	}
 	return ""
 }
@@ -130,7 +132,8 @@ func notPaused(s *scene) string {
 	case s.settings.Paused:
 		return fmt.Sprintf("WindowsDisruptionPolicy %s is paused (spec.paused). %s", v1alpha1.DisruptionPolicyName, remedy)
 	case s.settings.Pools[s.candidate.Pool].Paused:
-		return fmt.Sprintf("Pool %s is paused (paused in spec.pools of WindowsDisruptionPolicy %s). %s", s.candidate.Pool, v1alpha1.DisruptionPolicyName, remedy)
+		return fmt.Sprintf("Pool %s is paused (paused in spec.pools of WindowsDisruptionPolicy %s). %s", s.candidate.Pool,
+			v1alpha1.DisruptionPolicyName, remedy)
 	}
 	return ""
 }
@@ -141,7 +144,8 @@ func windowOpen(s *scene) string {
 	case open:
 		return ""
 	case next.IsZero():
-		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within years.", v1alpha1.DisruptionPolicyName)
+		return fmt.Sprintf("No maintenance window of WindowsDisruptionPolicy %s opens within years.",
+			v1alpha1.DisruptionPolicyName)
 	}
 	s.askAgain(next)
 	return fmt.Sprintf("No maintenance window is open. The next one opens at %s (%s).", moment(next), window.Text)
@@ -152,7 +156,9 @@ func noneFailed(s *scene) string {
 	if !s.settings.StopOnFailure {
 		return ""
 	}
-	failed := s.failedNote(func(d standingDisruption) bool { return d.Version == s.Version && d.Cause != v1alpha1.CauseRemoval })
+	failed := s.failedNote(func(d standingDisruption) bool {
+		return d.Version == s.Version && d.Cause != v1alpha1.CauseRemoval
+	})
 	for _, n := range s.pool.Nodes {
 		if failed != "" {
 			break

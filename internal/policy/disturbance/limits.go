@@ -114,7 +114,8 @@ func (s *scene) missing() []unavailableNode {
 	if count <= 0 {
 		return nil
 	}
-	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted", set.Name, count, set.Replicas)
+	what := fmt.Sprintf("MachineSet %s lacks %d of its %d Machines, or they are being made or deleted", set.Name,
+		count, set.Replicas)
 	return slices.Repeat([]unavailableNode{{what: what}}, count)
 }
 
@@ -165,7 +166,8 @@ func anotherRuns(s *scene) string {
 	for _, d := range s.entries {
 		s.askAgain(d.until)
 	}
-	return fmt.Sprintf("%s is the only one of MachineSet %s that works now. It waits until another one does.", s.candidate.describe(), set.Name)
+	return fmt.Sprintf("%s is the only one of MachineSet %s that works now. It waits until another one does.",
+		s.candidate.describe(), set.Name)
 }
 
 // leaves reports whether the operator has deleted the Machine of a node, however long ago.

@@ -108,7 +108,8 @@ func (u *unfinished) lookAgain(after time.Duration) {
 
 // untilMended returns the reasons that no time and no other node does away with.
 func untilMended(reason string) bool {
-	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused, v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
+	return slices.Contains([]string{v1alpha1.ReasonDisruptionPolicyInvalid, v1alpha1.ReasonDisruptionsPaused,
+		v1alpha1.ReasonStoppedOnFailure, v1alpha1.ReasonCanaryFailed}, reason)
 }
 
 // stopped is when every node that waits does so for an administrator; where none waits, when any would.

@@ -59,7 +59,8 @@ func noneDisturbed(s *upgradeScene) string {
 		words = append(words, d.describe())
 		s.askAgain(d.until)
 	}
-	return fmt.Sprintf("%s. The operator can be upgraded when that is done, or at %s at the latest.", listSome(words), moment(s.lastUntil()))
+	return fmt.Sprintf("%s. The operator can be upgraded when that is done, or at %s at the latest.", listSome(words),
+		moment(s.lastUntil()))
 }
 
 func (s *upgradeScene) lastUntil() time.Time {

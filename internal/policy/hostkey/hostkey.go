@@ -33,7 +33,8 @@ func Expected(annotations ...string) ([]string, error) {
 				return nil, fmt.Errorf("%.60q in the annotation %s is no fingerprint of an SSH host key, such as SHA256:<43 letters, digits, + or />",
 					fingerprint, v1alpha1.AnnotationExpectedHostKey)
 			case len(fingerprints) == mostFingerprints:
-				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey, mostFingerprints)
+				return nil, fmt.Errorf("the annotation %s has more than %d fingerprints", v1alpha1.AnnotationExpectedHostKey,
+					mostFingerprints)
 			}
 			fingerprints = append(fingerprints, fingerprint)
 		}
@@ -67,7 +68,8 @@ func Reuse(instance *v1alpha1.WindowsInstance, others []v1alpha1.WindowsInstance
 	if n := len(names) - mostNamed; n > 0 {
 		names, more = names[:mostNamed], fmt.Sprintf(" and %d more", n)
 	}
-	return reuseMark + strings.Join(names, ", ") + more + ": whoever controls one of these hosts can stand in for the others. " +
+	return reuseMark + strings.Join(names, ", ") + more +
+		": whoever controls one of these hosts can stand in for the others. " +
 		`Make new keys on each: delete C:\ProgramData\ssh\ssh_host_*, run ssh-keygen -A, restart the service sshd, and accept the new key.`
 }
 

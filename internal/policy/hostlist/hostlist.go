@@ -44,14 +44,16 @@ func ValidateAddress(address string) error {
 		return validateIP(ip)
 	}
 	if looksLikeIPv4.MatchString(address) {
-		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros", address)
+		return fmt.Errorf("%q is not an IPv4 address: each of its four numbers must be 0 to 255, without leading zeros",
+			address)
 	}
 	name := strings.ToLower(address)
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || looksLikeNumber.MatchString(name) {
 		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
 	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up", address)
+		return fmt.Errorf("%q cannot be the address of a Windows host: it names the machine on which it is looked up",
+			address)
 	}
 	return nil
 }

@@ -76,7 +76,9 @@ func againstMachines(claim Claim) policy.Decision {
 		if ownership.OwnMachine(&claim.Instance, machine) || ownership.MachineUnder(&claim.Instance, machine) {
 			continue
 		}
-		if slices.ContainsFunc(machineNames(machine), func(name string) bool { return strings.EqualFold(name, claim.NodeName) }) {
+		if slices.ContainsFunc(machineNames(machine), func(name string) bool {
+			return strings.EqualFold(name, claim.NodeName)
+		}) {
 			return policy.Decision{
 				Check: "OtherMachine", Reason: v1alpha1.ReasonNameConflict,
 				Message: fmt.Sprintf("The host is to be node %s, which is a name of Machine %s/%s. No certificate is issued for a name that belongs to another.",
@@ -123,7 +125,8 @@ func againstInstance(claim Claim, other *v1alpha1.WindowsInstance) policy.Decisi
 	if !other.Status.NodeRef.Confirmed && older(&claim.Instance, other) {
 		return policy.Decision{
 			Check: "OtherClaim", Reason: v1alpha1.ReasonWaiting, Passes: true,
-			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.", other.Name, other.Spec.Address),
+			Message: fmt.Sprintf("WindowsInstance %s (%s) claims the node name or the host of this one too, and is to withdraw.",
+				other.Name, other.Spec.Address),
 		}
 	}
 	if same {

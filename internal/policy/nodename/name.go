@@ -51,7 +51,8 @@ func OfCloud(told CloudAnswer) (name string, decision policy.Decision) {
 				return fmt.Sprintf("The metadata service of %s does not tell the host the machine's name, which is to be the node's: %s.",
 					c.Platform, strings.TrimSuffix(c.Error, "."))
 			case c.Name == "":
-				return fmt.Sprintf("The metadata service of %s was not asked for the machine's name, which is to be the node's.", c.Platform)
+				return fmt.Sprintf("The metadata service of %s was not asked for the machine's name, which is to be the node's.",
+					c.Platform)
 			}
 			return ""
 		}},

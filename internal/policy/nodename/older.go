@@ -115,7 +115,8 @@ func otherMachine(c Claim) string {
 	case slices.ContainsFunc(internalIPs(c.Node), func(ip string) bool { return slices.Contains(machine.Addresses, ip) }):
 		return ""
 	}
-	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses, internalIPs(c.Node))
+	return fmt.Sprintf("the addresses of this host's Machine are %v, those of the Node %v.", machine.Addresses,
+		internalIPs(c.Node))
 }
 
 // otherHostKey says that the older operator knew the host by another key than the one that it has shown. Without a

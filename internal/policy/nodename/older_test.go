@@ -16,7 +16,8 @@ func olderNodeOf(name, address string, change func(*corev1.Node)) *corev1.Node {
 		n.Labels[corev1.LabelOSStable], n.Labels[v1alpha1.LabelBYOH] = "windows", "true"
 		n.Annotations[v1alpha1.AnnotationVersion], n.Annotations[v1alpha1.AnnotationPubKeyHash] = "10.19.0-1a2b3c4", "abc"
 		n.Annotations[v1alpha1.AnnotationHostKey] = "key-1"
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
+			{Type: corev1.NodeInternalIP, Address: address}}
 		if change != nil {
 			change(n)
 		}

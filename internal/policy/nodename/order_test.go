@@ -24,7 +24,8 @@ func TestTwoHostsOfOneImageThatDifferInTheirMachineIDsAreTwo(t *testing.T) {
 	if ownership.SameHost(&instance, &clone) {
 		t.Error("they count as one host")
 	}
-	if decision := Grant(Claim{Instance: instance, NodeName: "win", Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
+	if decision := Grant(Claim{Instance: instance, NodeName: "win",
+		Others: []v1alpha1.WindowsInstance{clone}}); decision.Check != "OtherInstance" {
 		t.Errorf("the name that both claim: %+v", decision)
 	}
 	if ownership.GoesOnWith(&instance, &clone) {

@@ -14,7 +14,9 @@ func SameHost(a, b *v1alpha1.WindowsInstance) bool {
 
 // ShareAddress reports whether two hosts have reported a common address.
 func ShareAddress(a, b *v1alpha1.WindowsInstance) bool {
-	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool { return slices.Contains(b.Status.Host.Addresses, address) })
+	return slices.ContainsFunc(a.Status.Host.Addresses, func(address string) bool {
+		return slices.Contains(b.Status.Host.Addresses, address)
+	})
 }
 
 // GoesOnWith reports whether the host of an instance that is being removed also belongs to the other instance, so that

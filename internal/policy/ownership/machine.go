@@ -21,8 +21,11 @@ func OwnMachine(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Mach
 // never the host.
 func MachineUnder(instance *v1alpha1.WindowsInstance, machine *machinev1beta1.Machine) bool {
 	if instance.Spec.Source.Machine != nil ||
-		machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows && machine.Labels[v1alpha1.LabelIgnore] != "true" {
+		machine.Labels[v1alpha1.LabelMachineOSID] == v1alpha1.MachineOSIDWindows &&
+			machine.Labels[v1alpha1.LabelIgnore] != "true" {
 		return false
 	}
-	return slices.ContainsFunc(machine.Status.Addresses, func(a corev1.NodeAddress) bool { return strings.EqualFold(a.Address, instance.Spec.Address) })
+	return slices.ContainsFunc(machine.Status.Addresses, func(a corev1.NodeAddress) bool {
+		return strings.EqualFold(a.Address, instance.Spec.Address)
+	})
 }

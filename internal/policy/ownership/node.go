@@ -44,7 +44,9 @@ func holdsNode(instance *v1alpha1.WindowsInstance, node *corev1.Node) bool {
 
 // startsUp reports whether a Node has our start-up taint, which kubelets register with and cannot put on later.
 func startsUp(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.TaintNotReady })
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == v1alpha1.TaintNotReady
+	})
 }
 
 // ConfirmedName returns the confirmed node name of an instance; empty when there is none.

@@ -19,7 +19,9 @@ var neverAHosts = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustP
 // facts, nil, it knows only the general rules.
 func Address(address netip.Addr, cluster *nodespec.Cluster) string {
 	address = address.Unmap()
-	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool { return network.Contains(address) }) {
+	if !address.IsGlobalUnicast() || slices.ContainsFunc(neverAHosts, func(network netip.Prefix) bool {
+		return network.Contains(address)
+	}) {
 		return "no address by which one host is reached"
 	}
 	if cluster == nil {

@@ -21,7 +21,8 @@ type clusterSubject struct {
 // SupportCluster decides whether hosts can be nodes of the cluster at all, with an operator of this line. It needs no
 // host, and is called before any is contacted.
 func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision {
-	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.", cluster.Version, cluster.Platform)
+	allowed := fmt.Sprintf("OpenShift %s on platform %s with OVN-Kubernetes and hybrid networking is supported.",
+		cluster.Version, cluster.Platform)
 	parsed, err := version.ParseSemantic(cluster.Version)
 	if err != nil {
 		parsed = nil
@@ -41,9 +42,11 @@ func (line ReleaseLine) SupportCluster(cluster nodespec.Cluster) policy.Decision
 func clusterFloor(s clusterSubject) string {
 	switch {
 	case s.version == nil:
-		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.", s.Version, s.line.Cluster)
+		return fmt.Sprintf("The version %q of the cluster is not an OpenShift version: it must be three numbers, as in %s.0.",
+			s.Version, s.line.Cluster)
 	case s.version.LessThan(version.MustParseSemantic(ClusterFloor)):
-		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.", s.Version, ClusterFloor)
+		return fmt.Sprintf("The cluster is OpenShift %s. Windows nodes need OpenShift %s or later. Upgrade the cluster.",
+			s.Version, ClusterFloor)
 	}
 	return ""
 }
@@ -91,7 +94,8 @@ func ovnKubernetes(s clusterSubject) string {
 	if s.Network.Type == "OVNKubernetes" {
 		return ""
 	}
-	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. %s", s.Network.Type, chosenAtInstallation)
+	return fmt.Sprintf("The cluster's network is %q. Windows nodes need OVN-Kubernetes with hybrid networking. %s",
+		s.Network.Type, chosenAtInstallation)
 }
 
 func hybridOverlay(s clusterSubject) string {

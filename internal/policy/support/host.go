@@ -58,7 +58,8 @@ func serverEdition(s hostSubject) string {
 	if strings.HasPrefix(s.system.Edition, "Server") {
 		return ""
 	}
-	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.", s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
+	return fmt.Sprintf("%s, build %s, edition %q, is not supported on platform %s: only Windows Server is.",
+		s.system.Product, s.build(), s.system.Edition, s.cluster.Platform)
 }
 
 // windowsVersion names what the platform supports. Semi-annual releases are not among it: all are out of support.

@@ -28,9 +28,11 @@ type Platform struct {
 func Platforms() []Platform {
 	return []Platform{
 		{Name: "AWS", Title: "Amazon Web Services", Windows: []string{server2019, server2022, server2025}, Machines: true},
-		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true, MachineNameLimit: 15},
+		{Name: "Azure", Title: "Microsoft Azure", Windows: []string{server2019, server2022, server2025}, Machines: true,
+			MachineNameLimit: 15},
 		{Name: "GCP", Title: "Google Cloud", Windows: []string{server2022, server2025}, Machines: true},
-		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true, MachineNameLimit: 15, CustomVXLANPort: true},
+		{Name: "VSphere", Title: "VMware vSphere", Windows: []string{server2022, server2025}, Machines: true,
+			MachineNameLimit: 15, CustomVXLANPort: true},
 		{Name: "Nutanix", Title: "Nutanix", Windows: []string{server2022, server2025}, Machines: true},
 		{Name: "None", Title: "no platform (`platform: none`)", Windows: []string{server2019, server2022, server2025}},
 		{Name: "BareMetal", Title: "bare metal", Windows: []string{server2019, server2022, server2025}},

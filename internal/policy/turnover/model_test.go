@@ -28,10 +28,12 @@ func newCloud(t *rapid.T) *cloud {
 		c.fleet.Sets = append(c.fleet.Sets, set)
 		for range set.Replicas {
 			m := c.make(set.Name)
-			m.Phase, m.Node, m.Refused, m.Awaits = "Running", "node-"+m.Name, rapid.Bool().Draw(t, "refused"), rapid.Bool().Draw(t, "awaits")
+			m.Phase, m.Node, m.Refused, m.Awaits = "Running", "node-"+m.Name, rapid.Bool().Draw(t, "refused"),
+				rapid.Bool().Draw(t, "awaits")
 			c.fleet.Nodes = append(c.fleet.Nodes, Node{
 				Name: m.Node, KeyHash: rapid.SampledFrom([]string{oldKey, newKey}).Draw(t, "key"),
-				Version: rapid.SampledFrom([]string{oldVersion, newVersion}).Draw(t, "version"), Ready: rapid.Bool().Draw(t, "ready"),
+				Version: rapid.SampledFrom([]string{oldVersion, newVersion}).Draw(t, "version"),
+				Ready:   rapid.Bool().Draw(t, "ready"),
 			})
 		}
 	}
@@ -108,7 +110,8 @@ func (c *cloud) disturb(t *rapid.T) {
 	}
 	m := &c.fleet.Machines[rapid.IntRange(0, len(c.fleet.Machines)-1).Draw(t, "which")]
 	node := c.node(m.Node)
-	switch rapid.SampledFrom([]string{"node fails", "node changes", "machine fails", "given the key", "refuses", "awaits", "time"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"node fails", "node changes", "machine fails", "given the key", "refuses", "awaits",
+		"time"}).Draw(t, "what") {
 	case "node fails":
 		if node != nil {
 			node.Ready = false

@@ -18,7 +18,8 @@ const (
 func fleetOf(names ...string) Fleet {
 	fleet := Fleet{Sets: []MachineSet{{Name: "set", Replicas: len(names), Machines: len(names)}}}
 	for _, name := range names {
-		fleet.Machines = append(fleet.Machines, Machine{Name: name, Phase: "Running", Set: "set", Node: "node-" + name, Refused: true})
+		fleet.Machines = append(fleet.Machines, Machine{Name: name, Phase: "Running", Set: "set",
+			Node: "node-" + name, Refused: true})
 		fleet.Nodes = append(fleet.Nodes, Node{Name: "node-" + name, KeyHash: oldKey, Ready: true})
 	}
 	return fleet

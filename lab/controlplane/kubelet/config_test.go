@@ -91,7 +91,8 @@ func TestFeatureGatesThatTheOperatorKnowsAreThoseOfTheKubelet(t *testing.T) {
 	}
 	slices.Sort(gates)
 	if want := strings.Fields(string(data)); !slices.Equal(gates, want) {
-		t.Errorf("featuregates.txt lacks %v of the kubelet and has %v, which it lacks", missing(gates, want), missing(want, gates))
+		t.Errorf("featuregates.txt lacks %v of the kubelet and has %v, which it lacks", missing(gates, want),
+			missing(want, gates))
 	}
 }
 
@@ -134,7 +135,8 @@ func TestCredentialsAreOfferedToTheirRegistries(t *testing.T) {
 	var keyring credentialprovider.BasicDockerKeyring
 	keyring.Add(nil, config)
 	for image, want := range map[string]string{
-		"parts.example.com/org/app:v1": "org", "parts.example.com/other/app:v1": "", "quay.io/org/app:v1": "", "private.example.com:5000/app": "user", "private.example.com/app": "",
+		"parts.example.com/org/app:v1": "org", "parts.example.com/other/app:v1": "", "quay.io/org/app:v1": "",
+		"private.example.com:5000/app": "user", "private.example.com/app": "",
 	} {
 		found, ok := keyring.Lookup(image)
 		if ok != (want != "") || ok && found[0].Username != want {

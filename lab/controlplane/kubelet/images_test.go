@@ -42,7 +42,8 @@ func (r *runtimeImages) GetImageRef(_ context.Context, image kubecontainer.Image
 	return "", nil
 }
 
-func (r *runtimeImages) PullImage(_ context.Context, image kubecontainer.ImageSpec, credentials []credentialprovider.TrackedAuthConfig,
+func (r *runtimeImages) PullImage(_ context.Context, image kubecontainer.ImageSpec,
+	credentials []credentialprovider.TrackedAuthConfig,
 	_ *runtimeapi.PodSandboxConfig) (string, *credentialprovider.TrackedAuthConfig, error) {
 	r.pulls = append(r.pulls, image.Image)
 	if !slices.Contains(r.reachable, image.Image) || len(credentials) > 0 {
@@ -69,7 +70,8 @@ func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *
 		t.Fatal("this kubelet does not look at who has pulled an image: the test is about nothing")
 	}
 	policy, err := pullmanager.NewImagePullCredentialVerificationPolicy(
-		kubeletconfig.ImagePullCredentialsVerificationPolicy(config.ImagePullCredentialsVerificationPolicy), config.PreloadedImagesVerificationAllowlist)
+		kubeletconfig.ImagePullCredentialsVerificationPolicy(config.ImagePullCredentialsVerificationPolicy),
+		config.PreloadedImagesVerificationAllowlist)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,8 @@ func manager(t *testing.T, config *kubeletconfig.KubeletConfiguration, runtime *
 		t.Fatal(err)
 	}
 	return images.NewImageManager(record.NewFakeRecorder(100), &credentialprovider.BasicDockerKeyring{}, runtime, pulls,
-		flowcontrol.NewBackOff(time.Second, time.Minute), config.SerializeImagePulls, config.MaxParallelImagePulls, 0, 0, noTimes{})
+		flowcontrol.NewBackOff(time.Second, time.Minute), config.SerializeImagePulls, config.MaxParallelImagePulls, 0, 0,
+		noTimes{})
 }
 
 // sample returns the container of the example for users.
@@ -106,36 +109,41 @@ func TestImagesThatLieOnTheHostAreUsedAndPublicOnesPulledWithoutASecret(t *testi
 	for _, path := range goldenFiles(t, "kubelet.conf") {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
 			config := load(t, path)
-			sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID)}}
+			sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name,
+				Namespace: pod.Namespace, Uid: string(pod.UID)}}
 			ensure := func(t *testing.T, runtime *runtimeImages, policy corev1.PullPolicy) error {
 				t.Helper()
-				_, message, err := manager(t, config, runtime).EnsureImageExists(t.Context(), nil, pod, container.Image, nil, sandbox, "", policy)
+				_, message, err := manager(t, config, runtime).EnsureImageExists(t.Context(), nil, pod, container.Image, nil,
+					sandbox, "", policy)
 				if err != nil {
 					t.Log(message)
 				}
 				return err
 			}
-			t.Run("an image that was brought beforehand is used with the sample's policy, and no registry is asked", func(t *testing.T) {
-				runtime := &runtimeImages{present: []string{container.Image}}
-				if err := ensure(t, runtime, container.ImagePullPolicy); err != nil || len(runtime.pulls) > 0 {
-					t.Errorf("%v, pulled %q", err, runtime.pulls)
-				}
-			})
+			t.Run("an image that was brought beforehand is used with the sample's policy, and no registry is asked",
+				func(t *testing.T) {
+					runtime := &runtimeImages{present: []string{container.Image}}
+					if err := ensure(t, runtime, container.ImagePullPolicy); err != nil || len(runtime.pulls) > 0 {
+						t.Errorf("%v, pulled %q", err, runtime.pulls)
+					}
+				})
 			t.Run("an image that is not there is pulled without credentials", func(t *testing.T) {
 				runtime := &runtimeImages{reachable: []string{container.Image}}
 				if err := ensure(t, runtime, container.ImagePullPolicy); err != nil || len(runtime.pulls) != 1 {
 					t.Errorf("%v, pulled %q", err, runtime.pulls)
 				}
 			})
-			t.Run("a kubelet that believes no image would ask a registry all the same, which the configuration does not want", func(t *testing.T) {
-				suspicious := config.DeepCopy()
-				suspicious.ImagePullCredentialsVerificationPolicy = string(kubeletconfig.AlwaysVerify)
-				runtime := &runtimeImages{present: []string{container.Image}}
-				if _, _, err := manager(t, suspicious, runtime).EnsureImageExists(t.Context(), nil, pod, container.Image, nil, sandbox, "",
-					container.ImagePullPolicy); err == nil {
-					t.Error("the test would not notice")
-				}
-			})
+			t.Run("a kubelet that believes no image would ask a registry all the same, which the configuration does not want",
+				func(t *testing.T) {
+					suspicious := config.DeepCopy()
+					suspicious.ImagePullCredentialsVerificationPolicy = string(kubeletconfig.AlwaysVerify)
+					runtime := &runtimeImages{present: []string{container.Image}}
+					if _, _, err := manager(t, suspicious, runtime).EnsureImageExists(t.Context(), nil, pod,
+						container.Image, nil, sandbox, "",
+						container.ImagePullPolicy); err == nil {
+						t.Error("the test would not notice")
+					}
+				})
 			t.Run("one that must be pulled each time is asked of its registry", func(t *testing.T) {
 				runtime := &runtimeImages{present: []string{container.Image}}
 				if err := ensure(t, runtime, corev1.PullAlways); err == nil || len(runtime.pulls) != 1 {

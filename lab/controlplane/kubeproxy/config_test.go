@@ -42,7 +42,8 @@ func TestConfigurationIsWhatKubeProxyTakes(t *testing.T) {
 			if errs := validation.Validate(decoded); len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
-			if w := decoded.Winkernel; !w.EnableDSR || w.SourceVip != "10.132.0.9" || w.NetworkName != "OVNKubernetesHybridOverlayNetwork" {
+			if w := decoded.Winkernel; !w.EnableDSR || w.SourceVip != "10.132.0.9" ||
+				w.NetworkName != "OVNKubernetesHybridOverlayNetwork" {
 				t.Errorf("%+v", w)
 			}
 		})

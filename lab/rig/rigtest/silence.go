@@ -29,7 +29,8 @@ func Silent(t *testing.T, r *rig.Rig, quiet time.Duration, counts func(audit.Eve
 		}
 		var noise []string
 		for _, e := range events {
-			if e.User.Username == operator && e.Object.Resource != "leases" && e.Verb != "watch" && (counts == nil || counts(e)) {
+			if e.User.Username == operator && e.Object.Resource != "leases" && e.Verb != "watch" &&
+				(counts == nil || counts(e)) {
 				noise = append(noise, e.Verb+" "+e.URI)
 			}
 		}

@@ -139,7 +139,8 @@ func (k *kubelet) errorf(format string, args ...any) { k.logf('E', format, args.
 
 // logf writes a line in the form of klog.
 func (k *kubelet) logf(severity rune, format string, args ...any) {
-	line := fmt.Sprintf("%c%s    %d kubelet.go:1] %s\n", severity, k.Clock.Now().Format("0102 15:04:05.000000"), k.Process.PID, fmt.Sprintf(format, args...))
+	line := fmt.Sprintf("%c%s    %d kubelet.go:1] %s\n", severity, k.Clock.Now().Format("0102 15:04:05.000000"),
+		k.Process.PID, fmt.Sprintf(format, args...))
 	k.logMu.Lock()
 	defer k.logMu.Unlock()
 	_, _ = io.WriteString(k.log, line) // The process has nobody to tell that its log cannot be written.

@@ -86,7 +86,8 @@ func (k *kubelet) observe(ctx context.Context) observation {
 	}
 	for _, entry := range entries {
 		name := strings.ToLower(entry.Name)
-		if !entry.Directory && (strings.HasSuffix(name, ".conf") || strings.HasSuffix(name, ".conflist") || strings.HasSuffix(name, ".json")) {
+		if !entry.Directory && (strings.HasSuffix(name, ".conf") || strings.HasSuffix(name, ".conflist") ||
+			strings.HasSuffix(name, ".json")) {
 			seen.network = true
 		}
 	}
@@ -183,7 +184,8 @@ func (k *kubelet) renewLease(ctx context.Context) error {
 		return err
 	}
 	if missing {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName, Namespace: corev1.NamespaceNodeLease}}
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.config.nodeName,
+			Namespace: corev1.NamespaceNodeLease}}
 	}
 	lease.Spec.HolderIdentity = ptr.To(k.config.nodeName)
 	lease.Spec.LeaseDurationSeconds = ptr.To(k.config.leaseSeconds)

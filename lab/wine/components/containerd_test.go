@@ -136,7 +136,8 @@ func registries(mirror *registry) nodespec.Registries {
 	return nodespec.Registries{OnlyAllowed: true, Hosts: []nodespec.Registry{
 		{Host: "blocked.example.com", Blocked: true},
 		{Host: "registry.example.com:5000", Allowed: true, NeverContact: true, Mirrors: []nodespec.Mirror{{
-			Host: "10.2.255.254:" + mirror.port, Path: "x", Authorization: "bWlycm9yOnNlY3JldA==", Endpoint: nodespec.Endpoint{Insecure: true},
+			Host: "10.2.255.254:" + mirror.port, Path: "x", Authorization: "bWlycm9yOnNlY3JldA==",
+			Endpoint: nodespec.Endpoint{Insecure: true},
 		}}},
 	}}
 }
@@ -148,17 +149,21 @@ func specOf(t *testing.T, registries nodespec.Registries) nodespec.NodeSpec {
 		return nodespec.PayloadFile{Name: name, SHA256: strings.Repeat("0", 64)}
 	}
 	var payload []nodespec.Component
-	for _, name := range []string{"containerd.exe", "containerd-shim-runhcs-v1.exe", "kubelet.exe", "kube-proxy.exe", "kube-log-runner.exe",
+	for _, name := range []string{"containerd.exe", "containerd-shim-runhcs-v1.exe", "kubelet.exe", "kube-proxy.exe",
+		"kube-log-runner.exe",
 		"hybrid-overlay-node.exe", "windows_exporter.exe", "csi-proxy.exe"} {
-		payload = append(payload, nodespec.Component{Name: strings.TrimSuffix(name, ".exe"), Files: []nodespec.PayloadFile{file(name)}})
+		payload = append(payload, nodespec.Component{Name: strings.TrimSuffix(name, ".exe"),
+			Files: []nodespec.PayloadFile{file(name)}})
 	}
 	spec, err := nodespec.Make(nodespec.Inputs{
 		Cluster: nodespec.Cluster{
-			Platform: "None", APIServerInternalURL: "https://api-int.lab.example.com:6443", APIServerCA: "CA", KubeletClientCA: "CA",
-			ServiceCIDRs: []string{"172.30.0.0/16"}, Registries: registries,
+			Platform: "None", APIServerInternalURL: "https://api-int.lab.example.com:6443", APIServerCA: "CA",
+			KubeletClientCA: "CA",
+			ServiceCIDRs:    []string{"172.30.0.0/16"}, Registries: registries,
 			Kubelet: nodespec.WorkerKubelet{ClusterDNS: []string{"172.30.0.10"}, ClusterDomain: "cluster.local"},
 		},
-		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload, Agent: file("wicd.exe"),
+		Instance: nodespec.Instance{Name: "win", NodeName: "win", NodeIP: "10.2.0.2"}, Payload: payload,
+		Agent: file("wicd.exe"),
 	})
 	must(t, err)
 	return spec

@@ -34,12 +34,14 @@ func TestKubeletAndKubeProxyTakeTheirFiles(t *testing.T) {
 			spec := specOf(t, nodespec.Registries{})
 			files := map[string]string{`C:\tests\program.exe`: built}
 			for _, file := range spec.Files {
-				filled := strings.NewReplacer(nodespec.PlaceholderPodSubnet, "10.132.0.0/23", nodespec.PlaceholderSourceVIP, "10.132.0.9").Replace(string(file.Bytes()))
+				filled := strings.NewReplacer(nodespec.PlaceholderPodSubnet, "10.132.0.0/23", nodespec.PlaceholderSourceVIP,
+					"10.132.0.9").Replace(string(file.Bytes()))
 				files[file.Path] = local(t, []byte(filled))
 			}
 			authority, identity := identity(t)
 			for path, content := range map[string][]byte{
-				`C:\k\bootstrap-ca.crt`: authority, `C:\k\kubelet-ca.crt`: authority, `C:\var\lib\kubelet\pki\kubelet-client-current.pem`: identity,
+				`C:\k\bootstrap-ca.crt`: authority, `C:\k\kubelet-ca.crt`: authority,
+				`C:\var\lib\kubelet\pki\kubelet-client-current.pem`: identity,
 			} {
 				files[path] = local(t, content)
 			}
@@ -80,14 +82,17 @@ func identity(t *testing.T) (authority, node []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:win", Organization: []string{"system:nodes"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:win",
+			Organization: []string{"system:nodes"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	private, err := x509.MarshalECPrivateKey(key)
 	must(t, err)
 	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return authority, append(slices.Clone(authority), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
+	return authority, append(slices.Clone(authority),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})...)
 }

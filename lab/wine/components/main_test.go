@@ -35,8 +35,10 @@ func testMain(m *testing.M) int {
 	for _, each := range []struct {
 		module   string
 		packages []string
-	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}}, {"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}} {
-		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"}, each.packages...)...).CombinedOutput(); err != nil {
+	}{{"containerd", []string{"tool"}}, {"kubelet", []string{"tool"}}, {"kubelet", []string{"-test", "./labels"}},
+		{"kube-proxy", []string{"tool"}}, {"cni", []string{"-test", "."}}} {
+		if output, err := forWindows(ctx, each.module, append([]string{"list", "-deps"},
+			each.packages...)...).CombinedOutput(); err != nil {
 			fmt.Printf("find what payload/%s is made of: %v\n%s\n", each.module, err, output)
 			return 1
 		}
@@ -65,7 +67,8 @@ func skipWithoutWine(t *testing.T) {
 func forWindows(ctx context.Context, module string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(repository, "payload", module)
-	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly",
+	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOWORK=off",
+		"GOFLAGS=-mod=readonly",
 		"GOEXPERIMENT=", "GOFIPS140=off", "GODEBUG=")
 	return command
 }

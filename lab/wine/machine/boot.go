@@ -25,7 +25,8 @@ const wine = "/usr/lib/wine/wine64"
 
 // environment is all that Wine is given.
 var environment = []string{
-	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "XDG_RUNTIME_DIR=/run",
+	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
+	"XDG_RUNTIME_DIR=/run",
 	"WINEPREFIX=" + wire.MountedPrefix, "WINEDEBUG=-all",
 	"WINEDLLOVERRIDES=mscoree,mshtml=;winemenubuilder.exe=d", // nothing asks whether to install Mono and Gecko
 }
@@ -173,7 +174,8 @@ func (m *machine) killClients() {
 	}
 	for _, path := range names {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if name, readErr := os.ReadFile(path); err != nil || readErr != nil || pid == 1 || strings.HasPrefix(string(name), "wineserver") {
+		if name, readErr := os.ReadFile(path); err != nil || readErr != nil || pid == 1 ||
+			strings.HasPrefix(string(name), "wineserver") {
 			continue
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended

@@ -50,7 +50,8 @@ const routeOfWindows = unix.RTPROT_STATIC
 
 // dropRoutes takes away the routes that were made since the last boot: none of them outlives it.
 func dropRoutes() error {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeOfWindows}, netlink.RT_FILTER_PROTOCOL)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeOfWindows},
+		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return fmt.Errorf("list the routes: %w", err)
 	}
@@ -91,7 +92,8 @@ func setUpMounts(config wire.Config) error {
 		{source: filepath.Join(config.Dir, wire.PrefixDir), target: wire.MountedPrefix, flags: unix.MS_BIND},
 	}
 	for _, name := range []string{"hosts", "passwd"} {
-		mounts = append(mounts, mount{source: filepath.Join(config.Dir, wire.EtcDir, name), target: "etc/" + name, flags: unix.MS_BIND})
+		mounts = append(mounts, mount{source: filepath.Join(config.Dir, wire.EtcDir, name), target: "etc/" + name,
+			flags: unix.MS_BIND})
 	}
 	for target, source := range config.Overlays {
 		mounts = append(mounts, mount{source: source, target: target, flags: unix.MS_BIND})

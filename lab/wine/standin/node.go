@@ -26,7 +26,8 @@ func BuildNode(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("build the lab's node program: %w", err)
 	}
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, nodePackage)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+		"-o", path, nodePackage)
 	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {

@@ -20,8 +20,10 @@ const (
 // forwards are the functions that Wine's libraries forward, once patched.
 var forwards = map[string][]string{
 	"kernel32.dll": {
-		"CreateSymbolicLinkW", "CreateFileW", "CreateDirectoryW", "GetFileAttributesW", "GetFileAttributesExW", "FindFirstFileW",
-		"GetFileInformationByHandle", "GetFileInformationByHandleEx", "DeviceIoControl", "DeleteFileW", "RemoveDirectoryW", "MoveFileExW",
+		"CreateSymbolicLinkW", "CreateFileW", "CreateDirectoryW", "GetFileAttributesW",
+		"GetFileAttributesExW", "FindFirstFileW",
+		"GetFileInformationByHandle", "GetFileInformationByHandleEx", "DeviceIoControl", "DeleteFileW",
+		"RemoveDirectoryW", "MoveFileExW",
 		"GetProcAddress",
 	},
 	"advapi32.dll": {
@@ -33,7 +35,8 @@ var forwards = map[string][]string{
 
 // renamed are functions that Wine lacks, and the ones whose place in its exports they take: a neighbor in the order of
 // names, which Windows' loader searches, that nothing on a host calls.
-var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry", "DeleteIpForwardEntry2": "DeleteIpNetEntry"}
+var renamed = map[string]string{"CreateIpForwardEntry2": "CreateIpNetEntry",
+	"DeleteIpForwardEntry2": "DeleteIpNetEntry"}
 
 // target returns the library that a function is forwarded to.
 func target(function string) string {
@@ -155,7 +158,8 @@ func (e *exports) put(slot uint32, text string) error {
 func (e exports) slot(function string) (named, slot uint32, err error) {
 	at := func(rva uint32) uint32 { return rva - e.rva + e.offset }
 	word := func(offset uint32) uint32 { return binary.LittleEndian.Uint32(e.content[offset:]) }
-	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)), at(word(e.offset+36))
+	count, addresses, names, ordinals := word(e.offset+24), at(word(e.offset+28)), at(word(e.offset+32)),
+		at(word(e.offset+36))
 	for i := range count {
 		name := e.content[at(word(names+4*i)):]
 		if end := bytes.IndexByte(name, 0); end < 0 || string(name[:end]) != function {

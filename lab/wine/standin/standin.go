@@ -52,13 +52,16 @@ type library struct {
 }
 
 var libraries = []library{
-	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c", "computenetwork.def"}, []string{"ole32"}, false},
+	{"computenetwork.dll", []string{"computenetwork.c", "objects.c", "addresses.c", "store.c", "json.c", "features.c",
+		"computenetwork.def"}, []string{"ole32"}, false},
 	{"vmcompute.dll", []string{"vmcompute.c", "vmcompute.def"}, []string{"ole32"}, false},
 	{"dismapi.dll", []string{"dismapi.c", "features.c", "dismapi.def"}, nil, false},
-	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"}, []string{"ole32", "oleaut32", "uuid"}, false},
+	{"wmco-lab-firewall.dll", []string{"firewall.c", "automation.c", "enumerator.c", "rules.c", "firewall.def"},
+		[]string{"ole32", "oleaut32", "uuid"}, false},
 	{servicesLibrary + ".dll", []string{"servicecontrol.c", "services.def"}, nil, false},
 	{routesLibrary + ".dll", []string{"routes.c", "routes.def"}, nil, false},
-	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"}, []string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
+	{ntfsLibrary + ".dll", []string{"links.c", "native.c", "access.c", "unix.c", "ntfs.def"},
+		[]string{"kernelbase", "ntdllcrt", "ntdll", "gcc"}, true},
 }
 
 // launcher is built as the libraries are, but is a program.

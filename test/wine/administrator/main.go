@@ -29,7 +29,8 @@ func main() {
 		fail(processes())
 		return
 	}
-	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set, "get": get, "state": state}
+	verbs := map[string]func(windows.Handle, []string) error{"stop": stop, "start": start, "delete": remove, "set": set,
+		"get": get, "state": state}
 	if len(os.Args) < 3 || verbs[os.Args[1]] == nil && os.Args[1] != "create" && os.Args[1] != "list" {
 		fail(fmt.Errorf("usage: administrator processes | list SERVICE... | create SERVICE [COMMAND LINE [DEPENDENCY]] | stop|start|delete|set|get|state SERVICE [COMMAND LINE]"))
 	}
@@ -158,7 +159,8 @@ func process(service windows.Handle) (uint32, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
 	size := uint32(unsafe.Sizeof(status))
-	if err := windows.QueryServiceStatusEx(service, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), size, &needed); err != nil {
+	if err := windows.QueryServiceStatusEx(service, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), size,
+		&needed); err != nil {
 		return 0, err
 	}
 	if status.CurrentState != windows.SERVICE_RUNNING {

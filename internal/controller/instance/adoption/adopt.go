@@ -81,7 +81,8 @@ func (a Adoption) Node(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 
 // adopt binds the Node if it belongs to the instance's host. The decision is made once more on what is bound: the Node
 // may have come, or have become another, after the name was granted.
-func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node, proof nodename.OlderProof) *obstacle.Obstacle {
+func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	proof nodename.OlderProof) *obstacle.Obstacle {
 	claim, err := a.Nodes.Claim(ctx, s.Instance, node.Name, node)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionJoined, "check the node name", err)
@@ -108,7 +109,8 @@ func (a Adoption) adopt(ctx context.Context, s *scope.Scope, node *corev1.Node, 
 func (a Adoption) notAdopted(s *scope.Scope, decision policy.Decision) *obstacle.Obstacle {
 	if decision.Passes {
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true, After: retryDelay,
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait,
+			KeepsTurn: true, After: retryDelay,
 			Message: decision.Message, Next: "The operator looks again in a second.",
 		}
 	}

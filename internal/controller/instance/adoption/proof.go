@@ -44,7 +44,8 @@ func (a Adoption) proof(ctx context.Context, s *scope.Scope, node *corev1.Node) 
 // olderNodeOfMachine finds the Node of the instance's Machine, if an operator before version 12 has configured it: by
 // what the Machine says, or, as long as it says nothing, by its address. There is none for the Machines of most
 // clusters, which then costs no request.
-func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node, *nodename.MachineProof, error) {
+func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*corev1.Node,
+	*nodename.MachineProof, error) {
 	var all corev1.NodeList
 	if err := a.Client.List(ctx, &all); err != nil {
 		return nil, nil, fmt.Errorf("list Windows nodes: %w", err)
@@ -65,7 +66,9 @@ func (a Adoption) olderNodeOfMachine(ctx context.Context, s *scope.Scope) (*core
 		if name != "" {
 			return node.Name == name
 		}
-		return slices.ContainsFunc(nodes.InternalIPs(node.Status.Addresses), func(ip string) bool { return slices.Contains(addresses, ip) })
+		return slices.ContainsFunc(nodes.InternalIPs(node.Status.Addresses), func(ip string) bool {
+			return slices.Contains(addresses, ip)
+		})
 	})
 	if i < 0 {
 		return nil, nil, nil

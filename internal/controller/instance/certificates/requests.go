@@ -31,7 +31,8 @@ func (c Signer) DeleteRequests(ctx context.Context, instance string) error {
 // DeleteRequestsOf deletes the requests of one user to one signer.
 func (c Signer) DeleteRequestsOf(ctx context.Context, user, signer string) error {
 	requests := c.Clientset.CertificatesV1().CertificateSigningRequests()
-	list, err := requests.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String()})
+	list, err := requests.List(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.signerName", signer).String()})
 	if err != nil {
 		return fmt.Errorf("list CertificateSigningRequests to %s: %w", signer, err)
 	}

@@ -28,7 +28,9 @@ func NoteIssued(status *v1alpha1.WindowsInstanceStatus, issued map[string]string
 }
 
 func note(status *v1alpha1.WindowsInstanceStatus, noted v1alpha1.CertificateStatus) {
-	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool { return c.Name == noted.Name })
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
+		return c.Name == noted.Name
+	})
 	status.Certificates = append(status.Certificates, noted)
 	slices.SortFunc(status.Certificates, func(a, b v1alpha1.CertificateStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -40,7 +42,9 @@ func Note(status *v1alpha1.WindowsInstanceStatus, spec nodespec.NodeSpec, facts 
 	wanted := func(name string) bool {
 		return slices.ContainsFunc(spec.Identities, func(identity nodespec.Identity) bool { return identity.Name == name })
 	}
-	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool { return !wanted(c.Name) })
+	status.Certificates = slices.DeleteFunc(slices.Clone(status.Certificates), func(c v1alpha1.CertificateStatus) bool {
+		return !wanted(c.Name)
+	})
 	for _, identity := range spec.Identities {
 		if facts == nil {
 			continue

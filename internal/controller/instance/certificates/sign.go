@@ -47,12 +47,15 @@ type Signer struct {
 }
 
 // Issue has a certificate signed for the request of an identity, if it asks for that identity and nothing else.
-func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Identity, facts *plan.Facts) ([]byte, *obstacle.Obstacle) {
+func (c Signer) Issue(ctx context.Context, s *scope.Scope, identity nodespec.Identity, facts *plan.Facts) ([]byte,
+	*obstacle.Obstacle) {
 	request := []byte(facts.IdentityOf(identity.Name).Request)
-	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName, Organization: identity.Organization})
+	decision := certrequest.JudgeClient(request, certrequest.Identity{CommonName: identity.CommonName,
+		Organization: identity.Organization})
 	if !decision.Allowed {
 		return nil, &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused, Outcome: obstacle.ChangeFailed, Message: decision.Message,
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonCertificateRequestRefused,
+			Outcome: obstacle.ChangeFailed, Message: decision.Message,
 			Next: "Nothing was signed. The host asked for an identity that is not its own: look at who controls it.",
 		}
 	}
@@ -127,7 +130,8 @@ func (c Signer) sign(ctx context.Context, s *scope.Scope, request []byte, identi
 
 // await asks at once and after each interval of the operator's clock, until the answer is yes or there is none. The
 // limit is for the API server, whose time is the real one.
-func (c Signer) await(ctx context.Context, interval, limit time.Duration, ask func(context.Context) (bool, error)) error {
+func (c Signer) await(ctx context.Context, interval, limit time.Duration,
+	ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -169,9 +173,10 @@ func ours(present, made *certificatesv1.CertificateSigningRequest) bool {
 }
 
 func approved(csr *certificatesv1.CertificateSigningRequest) bool {
-	return slices.ContainsFunc(csr.Status.Conditions, func(condition certificatesv1.CertificateSigningRequestCondition) bool {
-		return condition.Type == certificatesv1.CertificateApproved
-	})
+	return slices.ContainsFunc(csr.Status.Conditions,
+		func(condition certificatesv1.CertificateSigningRequestCondition) bool {
+			return condition.Type == certificatesv1.CertificateApproved
+		})
 }
 
 func closedWithout(csr *certificatesv1.CertificateSigningRequest) string {

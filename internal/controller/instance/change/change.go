@@ -61,7 +61,8 @@ func (c Changes) Other(s *scope.Scope, node *corev1.Node, failed *v1alpha1.Faile
 // AwaitRetry keeps a working node whose change has failed without a rollback from taking up a place again at once.
 func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	failed := s.Instance.Status.FailedChange
-	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodes.IsReady(node) || !c.Same(s, node, failed) {
+	if failed == nil || failed.RolledBack || failed.RetryAfter == nil || cause != failed.Cause || !nodes.IsReady(node) ||
+		!c.Same(s, node, failed) {
 		return nil
 	}
 	rest := failed.RetryAfter.Sub(c.Clock.Now())
@@ -69,14 +70,16 @@ func (c Changes) AwaitRetry(s *scope.Scope, node *corev1.Node, cause v1alpha1.Di
 		return nil
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: obstacle.Wait, After: rest, Message: failed.Message,
-		Next: "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonChangeFailed, Outcome: obstacle.Wait, After: rest,
+		Message: failed.Message,
+		Next:    "The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + c.RetryHint(s),
 	}
 }
 
 // RetryHint tells an administrator how to try a failed change again.
 func (c Changes) RetryHint(s *scope.Scope) string {
-	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " + v1alpha1.AnnotationRetry + "=now"
+	return "or at once: kubectl annotate windowsinstance " + s.Instance.Name + " -n " + c.Namespace + " " +
+		v1alpha1.AnnotationRetry + "=now"
 }
 
 // Note records that a change has failed. previous is the digest of the spec that the host can be rolled back to.
@@ -87,8 +90,9 @@ func (c Changes) Note(s *scope.Scope, node *corev1.Node, reason, message, previo
 		cause = v1alpha1.CauseUpgrade // it does not work because of what was changed
 	}
 	failed := &v1alpha1.FailedChange{
-		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason, Message: text.Plain(message, obstacle.LongestMessage),
-		Time: metav1.NewTime(c.Clock.Now()), Attempts: 1,
+		Cause: cause, Version: c.Version, PreviousDigest: previous, Reason: reason,
+		Message: text.Plain(message, obstacle.LongestMessage),
+		Time:    metav1.NewTime(c.Clock.Now()), Attempts: 1,
 	}
 	if spec, err := c.Specs.Of(s, node.Annotations[v1alpha1.AnnotationPodSubnet]); err == nil {
 		failed.SpecDigest = spec.Digest()

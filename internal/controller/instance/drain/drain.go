@@ -42,8 +42,9 @@ type Drainer struct{ Clientset kubernetes.Interface }
 func (d Drainer) Evict(ctx context.Context, node *corev1.Node, rest time.Duration, begins func()) *obstacle.Obstacle {
 	refusal := &lastLine{}
 	helper := &drain.Helper{
-		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		Timeout: max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
+		Ctx: ctx, Client: d.Clientset, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true,
+		DeleteEmptyDirData: true,
+		Timeout:            max(min(drainAttempt, rest), time.Second), Out: io.Discard, ErrOut: refusal,
 	}
 	if !nodes.IsReady(node) {
 		// No kubelet will confirm that the pods have ended.
@@ -113,7 +114,8 @@ func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []strin
 	for _, pod := range pods {
 		budgets, read := known[pod.Namespace]
 		if !read {
-			if list, err := d.Clientset.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{}); err == nil {
+			if list, err := d.Clientset.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx,
+				metav1.ListOptions{}); err == nil {
 				budgets = list.Items
 			}
 			known[pod.Namespace] = budgets
@@ -121,7 +123,8 @@ func (d Drainer) blockingBudgets(ctx context.Context, pods []corev1.Pod) []strin
 		for _, budget := range budgets {
 			selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 			name := budget.Namespace + "/" + budget.Name
-			if err == nil && budget.Status.DisruptionsAllowed == 0 && selector.Matches(labels.Set(pod.Labels)) && !slices.Contains(names, name) {
+			if err == nil && budget.Status.DisruptionsAllowed == 0 && selector.Matches(labels.Set(pod.Labels)) &&
+				!slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

@@ -38,7 +38,8 @@ func boundFacts(facts *plan.Facts) {
 	}
 	system := &facts.System
 	texts := []*string{
-		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName, &system.PendingHostName, &system.Domain,
+		&system.Product, &system.Edition, &system.Version, &system.Architecture, &system.HostName,
+		&system.PendingHostName, &system.Domain,
 		&system.MachineID, &system.BootID, &facts.Applied, &facts.Fallback, &facts.PodSubnet,
 	}
 	for _, foreign := range texts {
@@ -55,7 +56,9 @@ func boundFacts(facts *plan.Facts) {
 	if current := facts.Identity.Current; current != nil {
 		current.CommonName = text.Plain(current.CommonName, longestFact)
 	}
-	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool { return !isAddress(address) })
+	system.Addresses = slices.DeleteFunc(slices.Clone(system.Addresses), func(address string) bool {
+		return !isAddress(address)
+	})
 	if len(system.Addresses) > mostAddresses {
 		system.Addresses = slices.Clone(system.Addresses[:mostAddresses])
 	}

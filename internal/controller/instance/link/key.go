@@ -32,7 +32,8 @@ func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target)
 
 // openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a
 // previous key, or if the host refuses it too, the refusal of the present one stands.
-func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target, refused error) (*remote.Connection, error) {
+func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target,
+	refused error) (*remote.Connection, error) {
 	previous, found, err := keys.Previous(ctx, l.Client, l.Namespace)
 	if err != nil {
 		log.FromContext(ctx).Info("the previous SSH private key cannot be used", "reason", err.Error())
@@ -72,11 +73,13 @@ func (l Link) awaitsKey(s *scope.Scope, o *obstacle.Obstacle) *obstacle.Obstacle
 	if !s.KeyDiffers {
 		return o
 	}
-	o.Message = "The key of Secret " + keys.SecretName + " was changed, and the host was not reached with the new one yet. Its node goes on as it is: " + o.Message
+	o.Message = "The key of Secret " + keys.SecretName +
+		" was changed, and the host was not reached with the new one yet. Its node goes on as it is: " + o.Message
 	if !o.KeyRefused {
 		return o
 	}
-	hint := "With the key before as " + keys.SecretPreviousKey + " in that Secret, the operator brings the new one to the host by itself."
+	hint := "With the key before as " + keys.SecretPreviousKey +
+		" in that Secret, the operator brings the new one to the host by itself."
 	if s.OfMachine() {
 		hint += " Else a Machine that gets its key from the operator's user data is replaced when its turn comes, one at a time."
 	}

@@ -75,7 +75,8 @@ func (l Link) Reach(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // announceContact says what is waited for while nothing is known of the host. Later on the status has what was found
 // last.
 func (l Link) announceContact(ctx context.Context, s *scope.Scope) error {
-	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions, v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
+	if reachable := meta.FindStatusCondition(s.Instance.Status.Conditions,
+		v1alpha1.ConditionReachable); reachable != nil && reachable.Status != metav1.ConditionUnknown {
 		return nil
 	}
 	s.Instance.Status.Summary = v1alpha1.ReasonInProgress

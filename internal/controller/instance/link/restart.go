@@ -91,6 +91,7 @@ func rebootObstacle(looks int) *obstacle.Obstacle {
 		Condition: v1alpha1.ConditionPrepared, Reason: v1alpha1.ReasonRebooting, Outcome: obstacle.Wait, KeepsTurn: true,
 		After:   min(firstRebootPoll<<min(looks-1, 8), lastRebootPoll),
 		Message: "The host restarts.",
-		Next:    fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.", int(rebootLimit.Minutes())),
+		Next: fmt.Sprintf("The operator waits until the host has a new boot id, at most %d minutes.",
+			int(rebootLimit.Minutes())),
 	}
 }

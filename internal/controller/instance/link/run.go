@@ -52,7 +52,8 @@ func complete(name verb.Name, last verb.Line) error {
 		ok = r.Facts != nil && r.Plan != nil
 	}
 	if !ok {
-		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version", name)
+		return fmt.Errorf("the agent's answer to %s is incomplete: it is not the operator's agent, or of another version",
+			name)
 	}
 	return nil
 }

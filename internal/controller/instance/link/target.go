@@ -36,7 +36,8 @@ func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obsta
 	if reserved.NamesAPIServer(target.Address, s.Cluster) {
 		return target, &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionReachable, Reason: v1alpha1.ReasonInvalidEntry, Outcome: obstacle.NeedsAdministrator,
-			Message: target.Address + " is the name of the cluster's API server, and no Windows host.", Next: "Correct the entry. Nothing is sent there.",
+			Message: target.Address + " is the name of the cluster's API server, and no Windows host.",
+			Next:    "Correct the entry. Nothing is sent there.",
 		}
 	}
 	pinned := s.Instance.Status.HostKey
@@ -47,7 +48,8 @@ func (l Link) target(ctx context.Context, s *scope.Scope) (remote.Target, *obsta
 	}
 	data, err := base64.StdEncoding.DecodeString(pinned.Key)
 	if err != nil {
-		return target, obstacle.API(v1alpha1.ConditionReachable, "read the pinned host key", fmt.Errorf("decode the pinned host key for host %s: %w", s.Instance.Spec.Address, err))
+		return target, obstacle.API(v1alpha1.ConditionReachable, "read the pinned host key",
+			fmt.Errorf("decode the pinned host key for host %s: %w", s.Instance.Spec.Address, err))
 	}
 	target.HostKey = &remote.HostKey{Type: pinned.Type, Data: data}
 	return target, nil

@@ -33,11 +33,14 @@ func (l Link) awaitUserData(s *scope.Scope, err error) *obstacle.Obstacle {
 	switch remote.ReasonOf(err) {
 	case remote.ReasonAuthenticationFailed:
 		o.Reason, o.KeyRefused = v1alpha1.ReasonUserDataRunning, false
-		o.Message = "The host answers, and does not accept the operator's key yet: its user data is still at work. " + o.Message
-		o.Next = "The operator tries again every " + lastUserDataPoll.String() + " at the latest. If the key is not accepted by " + by + ": " + o.Next
+		o.Message = "The host answers, and does not accept the operator's key yet: its user data is still at work. " +
+			o.Message
+		o.Next = "The operator tries again every " + lastUserDataPoll.String() +
+			" at the latest. If the key is not accepted by " + by + ": " + o.Next
 	case remote.ReasonUnreachable, remote.ReasonConnectionTimedOut, remote.ReasonConnectionLost:
 		o.Message = "The Machine is new: its host may be starting still. " + o.Message
-		o.Next = "The operator tries again every " + lastUserDataPoll.String() + " at the latest. If the host is not reached by " + by + ": " + o.Next
+		o.Next = "The operator tries again every " + lastUserDataPoll.String() +
+			" at the latest. If the host is not reached by " + by + ": " + o.Next
 	default:
 		return nil
 	}

@@ -65,7 +65,8 @@ func (n Names) Claim(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 	}
 	if decision.Passes {
 		return &obstacle.Obstacle{
-			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait, KeepsTurn: true, After: claimPoll,
+			Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonWaiting, Outcome: obstacle.Wait,
+			KeepsTurn: true, After: claimPoll,
 			Message: decision.Message, Next: "The operator looks again in a second.",
 		}
 	}
@@ -95,7 +96,8 @@ func (n Names) refuseRename(ctx context.Context, s *scope.Scope, name string) *o
 	}
 	s.Session.Facts = nil // the next attempt asks the host again
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: obstacle.NeedsAdministrator, After: obstacle.HostRecheck,
+		Condition: v1alpha1.ConditionJoined, Reason: v1alpha1.ReasonNameConflict, Outcome: obstacle.NeedsAdministrator,
+		After:   obstacle.HostRecheck,
 		Message: fmt.Sprintf("The host is Node %s, and calls itself %s now. A host stays the node that it is: no certificate is issued for another name.", ref.Name, name),
 		Next:    fmt.Sprintf("Nothing on the host is changed. Give it its name %s back, or take it out of its source and add it again once its Node is gone.", ref.Name),
 	}

@@ -65,12 +65,14 @@ func cloudNameObstacle(decision policy.Decision) *obstacle.Obstacle {
 	if decision.Reason == v1alpha1.ReasonNameConflict {
 		return &obstacle.Obstacle{
 			Condition: v1alpha1.ConditionJoined, Reason: decision.Reason, Message: decision.Message,
-			Next: obstacle.Untouched + "If the Machine is right, look at who controls the host; delete the Machine to have it replaced.",
+			Next: obstacle.Untouched +
+				"If the Machine is right, look at who controls the host; delete the Machine to have it replaced.",
 		}
 	}
 	return &obstacle.Obstacle{
 		Condition: v1alpha1.ConditionSupported, Reason: decision.Reason, Message: decision.Message,
-		Next: obstacle.Untouched + "Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
+		Next: obstacle.Untouched +
+			"Let the host reach http://169.254.169.254, in its routes and firewall and in the instance's metadata options; the operator then goes on by itself. " +
 			"On AWS and GCP only machines of that cloud can be nodes: take a host that is elsewhere out of its source.",
 	}
 }

@@ -71,7 +71,8 @@ func (n Nodes) Owns(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 
 // Claim returns the claim of an instance to a node name, with the Node of that name, which may be nil, and all
 // instances and Machines that could have the name.
-func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string, node *corev1.Node) (nodename.Claim, error) {
+func (n Nodes) Claim(ctx context.Context, instance *v1alpha1.WindowsInstance, name string,
+	node *corev1.Node) (nodename.Claim, error) {
 	claim := nodename.Claim{Instance: *instance, NodeName: name, Node: node}
 	var err error
 	if claim.Others, err = n.Instances(ctx); err != nil {

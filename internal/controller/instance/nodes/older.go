@@ -23,12 +23,15 @@ func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance
 	after := node.DeepCopy()
 	setLabels(after, instance)
 	setAll(&after.Annotations, map[string]string{
-		v1alpha1.AnnotationInstance: instance.Name, v1alpha1.AnnotationTakenOverFrom: node.Annotations[v1alpha1.AnnotationVersion],
+		v1alpha1.AnnotationInstance:      instance.Name,
+		v1alpha1.AnnotationTakenOverFrom: node.Annotations[v1alpha1.AnnotationVersion],
 	})
 	if key := instance.Status.HostKey; key != nil {
-		setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationHostKey: key.Key, v1alpha1.AnnotationHostKeyType: key.Type})
+		setAll(&after.Annotations, map[string]string{v1alpha1.AnnotationHostKey: key.Key,
+			v1alpha1.AnnotationHostKeyType: key.Type})
 	}
-	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := n.Client.Patch(ctx, after, client.MergeFromWithOptions(node,
+		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch Node %s: %w", node.Name, err)
 	}
 	return nil
@@ -38,7 +41,8 @@ func (n Nodes) BindOlder(ctx context.Context, instance *v1alpha1.WindowsInstance
 // version that its agent was to apply, the user name of the host, and its lock. An operator that was stopped while it
 // had the lock has left the Node unschedulable.
 func dropOlderMarks(node *corev1.Node) {
-	for _, name := range []string{v1alpha1.AnnotationDesiredVersion, v1alpha1.AnnotationUsername, v1alpha1.AnnotationTakenOverFrom} {
+	for _, name := range []string{v1alpha1.AnnotationDesiredVersion, v1alpha1.AnnotationUsername,
+		v1alpha1.AnnotationTakenOverFrom} {
 		delete(node.Annotations, name)
 	}
 	if _, locked := node.Labels[v1alpha1.LabelUpgrading]; locked {

@@ -42,7 +42,8 @@ func (n Nodes) Bind(ctx context.Context, instance *v1alpha1.WindowsInstance, nod
 // kubeletsLabels are what the kubelet says of its host, or the operator of its source. A Machine's labels do not change
 // them.
 var kubeletsLabels = []string{
-	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild, v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
+	corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelHostname, corev1.LabelWindowsBuild,
+	v1alpha1.LabelOSID, v1alpha1.LabelBYOH,
 }
 
 // setLabels puts on the Node the labels of a node of ours, and keepLabels those of its source.
@@ -80,7 +81,8 @@ func addTaints(node *corev1.Node, metadata *v1alpha1.NodeMetadata) {
 
 // Release hands a proven node to the scheduler: it writes the annotations with the version and the key's hash and the
 // labels from its source, and removes what kept pods away while the node was not proven.
-func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node, keyHash string) error {
+func (n Nodes) Release(ctx context.Context, instance *v1alpha1.WindowsInstance, node *corev1.Node,
+	keyHash string) error {
 	after := node.DeepCopy()
 	keepLabels(after, instance.Spec.Node)
 	setAll(&after.Annotations, map[string]string{

@@ -88,7 +88,8 @@ func API(condition, what string, err error) *Obstacle {
 // Host returns the obstacle of a verb that failed on the host, or of a failed connection to it.
 func Host(condition string, err error) *Obstacle {
 	o := &Obstacle{
-		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), LongestMessage), Err: err,
+		Condition: condition, Reason: v1alpha1.ReasonStepFailed, Message: text.Shortened(err.Error(), LongestMessage),
+		Err:  err,
 		Next: "The operator tries again; what was done already is not done twice.",
 	}
 	var failure *verb.Failure
@@ -112,7 +113,8 @@ func Host(condition string, err error) *Obstacle {
 // the host has sent.
 func knownReason(reason verb.Reason) verb.Reason {
 	switch reason {
-	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull, verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
+	case verb.ReasonAgentBusy, verb.ReasonInvalidInput, verb.ReasonStepFailed, verb.ReasonDiskFull,
+		verb.ReasonServiceFailed, verb.ReasonPayloadDamaged,
 		verb.ReasonSpecUnknown, verb.ReasonAgentError:
 		return reason
 	}
@@ -121,7 +123,8 @@ func knownReason(reason verb.Reason) verb.Reason {
 
 // Connect returns the obstacle of a failed connection to a host.
 func Connect(err error) *Obstacle {
-	o := &Obstacle{Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonUnreachable), Message: err.Error(), Err: err}
+	o := &Obstacle{Condition: v1alpha1.ConditionReachable, Reason: string(remote.ReasonUnreachable),
+		Message: err.Error(), Err: err}
 	var failed *remote.Error
 	if errors.As(err, &failed) {
 		o.failedBy(err, failed)
@@ -146,7 +149,8 @@ func (o *Obstacle) failedBy(err error, failed *remote.Error) {
 func Payload(err error) *Obstacle {
 	return &Obstacle{
 		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonPayloadUnavailable, Err: err,
-		Message: "The operator cannot read its payload: " + err.Error(), Next: "The operator's image is damaged or its disk is full.",
+		Message: "The operator cannot read its payload: " + err.Error(),
+		Next:    "The operator's image is damaged or its disk is full.",
 	}
 }
 
@@ -154,7 +158,8 @@ func Payload(err error) *Obstacle {
 // that it needs.
 func Spec(err error) *Obstacle {
 	o := &Obstacle{
-		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid, Message: err.Error(), Err: err,
+		Condition: v1alpha1.ConditionInstalled, Reason: v1alpha1.ReasonClusterConfigurationInvalid,
+		Message: err.Error(), Err: err,
 		Next: "The operator cannot say what the host should be until this is in order.",
 	}
 	var lacks *nodespec.MissingProgramsError

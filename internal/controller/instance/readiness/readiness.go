@@ -60,7 +60,8 @@ func NotReady(s *scope.Scope, node *corev1.Node, kubeletStarted time.Time) strin
 // Await waits until the Node is known to be Ready; awaited names the wait.
 func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message string) *obstacle.Obstacle {
 	o := s.Awaited(now, awaited, readyLimit, &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady, Outcome: obstacle.ChangeFailed, Message: message,
+		Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonNodeNotReady,
+		Outcome: obstacle.ChangeFailed, Message: message,
 		Next: "All checks on the host passed. The kubelet reports within a minute.",
 	})
 	switch {
@@ -75,7 +76,8 @@ func Await(s *scope.Scope, node *corev1.Node, now time.Time, awaited, message st
 // Pass takes the Ready condition from the Node, for a host that is not looked at.
 func Pass(s *scope.Scope, node *corev1.Node) {
 	if nodes.IsReady(node) {
-		s.Pass(v1alpha1.ConditionReady, "The node is Ready, as the version of the operator before this one has configured it.")
+		s.Pass(v1alpha1.ConditionReady,
+			"The node is Ready, as the version of the operator before this one has configured it.")
 		return
 	}
 	since, message := nodes.NotReadySince(node)

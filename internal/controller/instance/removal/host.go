@@ -57,7 +57,8 @@ func forgotten(s *scope.Scope) bool {
 
 // forgetHint is how an administrator removes a node without its host.
 func (r Removal) forgetHint(s *scope.Scope) string {
-	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name, r.Namespace, v1alpha1.AnnotationForgetHost)
+	return fmt.Sprintf("If the host is gone for good: kubectl annotate windowsinstance %s -n %s %s=true", s.Instance.Name,
+		r.Namespace, v1alpha1.AnnotationForgetHost)
 }
 
 // Reach connects to the host. For a host that is gone, the obstacle says what to do.

@@ -61,7 +61,8 @@ func (r Removal) DeleteInstance(ctx context.Context, s *scope.Scope) *obstacle.O
 }
 
 // kubeletSigners sign what a kubelet asks for itself: its renewals and its serving certificates.
-var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName}
+var kubeletSigners = [...]string{certificatesv1.KubeAPIServerClientKubeletSignerName,
+	certificatesv1.KubeletServingSignerName}
 
 // ForgetKubelet deletes the certificate requests of the kubelet of a deleted Node. The requests that the operator made
 // for it were deleted with the Node.

@@ -84,8 +84,10 @@ func (f Rollback) Remind(ctx context.Context, s *scope.Scope) *obstacle.Obstacle
 		return o
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait, After: failed.RetryAfter.Sub(f.Clock.Now()), Message: failed.Message,
-		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) + ", " + f.Changes.RetryHint(s),
+		Condition: v1alpha1.ConditionUpToDate, Reason: reason, Outcome: obstacle.Wait,
+		After: failed.RetryAfter.Sub(f.Clock.Now()), Message: failed.Message,
+		Next: "The node goes on as it was. The operator tries again at " + failed.RetryAfter.UTC().Format(time.RFC3339) +
+			", " + f.Changes.RetryHint(s),
 	}
 }
 
@@ -133,7 +135,8 @@ func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacl
 		return obstacle.API(v1alpha1.ConditionUpToDate, "note that the change has failed", err)
 	}
 	return &obstacle.Obstacle{
-		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack, Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
+		Phase: o.Phase, Condition: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonChangeFailedNotRolledBack,
+		Outcome: obstacle.Wait, KeepsTurn: true, After: nextLook,
 		Message: "The change has failed: " + o.Message, Next: "The operator brings the host back to what it was before.",
 	}
 }
@@ -141,7 +144,8 @@ func (f Rollback) Count(ctx context.Context, s *scope.Scope, o *obstacle.Obstacl
 // noteNoWayBack records a failed change of a host that cannot be rolled back: other hosts must not follow it. The
 // operator keeps trying it.
 func (f Rollback) noteNoWayBack(s *scope.Scope, node *corev1.Node, o *obstacle.Obstacle) {
-	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) && failed.RetryAfter.After(f.Clock.Now()) {
+	if failed := s.Instance.Status.FailedChange; failed != nil && !failed.RolledBack && f.Changes.Same(s, node, failed) &&
+		failed.RetryAfter.After(f.Clock.Now()) {
 		return
 	}
 	f.Changes.Note(s, node, o.Reason, o.Message, "")

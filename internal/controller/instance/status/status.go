@@ -43,7 +43,8 @@ func (w Writer) Finish(ctx context.Context, s *scope.Scope) error {
 		status.Step = nil
 	}
 	if !s.RetryAt.IsZero() {
-		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction, s.RetryAt.UTC().Format("15:04:05 UTC"))
+		status.NextAction = fmt.Sprintf("%s The operator tries again at %s.", status.NextAction,
+			s.RetryAt.UTC().Format("15:04:05 UTC"))
 	}
 	return w.Patch(ctx, s)
 }
@@ -101,7 +102,8 @@ func (w Writer) Patch(ctx context.Context, s *scope.Scope) error {
 	defer cancel()
 	written := s.Instance.DeepCopy()
 	if err := w.Client.Status().Patch(ctx, written, client.MergeFrom(s.Stored)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name, s.Instance.Spec.Address, err))
+		return client.IgnoreNotFound(fmt.Errorf("write status of WindowsInstance %s for host %s: %w", s.Instance.Name,
+			s.Instance.Spec.Address, err))
 	}
 	status := s.Instance.Status
 	s.Stored = written

@@ -51,7 +51,8 @@ func (t Turn) Await(ctx context.Context, s *scope.Scope) *obstacle.Obstacle {
 // Replaced reports whether the Machine of a node that another version of the operator has configured must be replaced.
 func (t Turn) Replaced(s *scope.Scope, node *corev1.Node) bool {
 	version := node.Annotations[v1alpha1.AnnotationVersion]
-	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" && version != t.Version
+	return s.OfMachine() && s.Instance.Spec.UpgradeStrategy == v1alpha1.UpgradeReplace && version != "" &&
+		version != t.Version
 }
 
 // AwaitsReplacement returns the wait for the turn of a Machine that must be replaced.
@@ -61,8 +62,10 @@ func (t Turn) AwaitsReplacement(s *scope.Scope) *obstacle.Obstacle {
 	}
 	machine := machines.NameOf(s.Instance.Spec.Source)
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonAwaitsReplacement, Outcome: obstacle.Wait, Replaces: true,
-		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " + machine + " is deleted when its turn comes.",
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonAwaitsReplacement,
+		Outcome: obstacle.Wait, Replaces: true,
+		Message: "The node was configured by another version of the operator, and its Machine is to be replaced: Machine " +
+			machine + " is deleted when its turn comes.",
 		Next: "Its MachineSet then makes another one, which this version configures. To have hosts changed in place instead: oc annotate machineset <name> -n " +
 			v1alpha1.MachineNamespace + " " + v1alpha1.AnnotationUpgradeStrategy + "=" + string(v1alpha1.UpgradeInPlace),
 	}

@@ -16,7 +16,8 @@ import (
 // Drain makes a node unschedulable and evicts its pods with their own grace periods, honoring their budgets. DaemonSet
 // pods stay, emptyDir volumes are given up. If the pods do not leave in time, the node takes pods again and gives up
 // its turn; the drain is tried again later. A node that leaves the cluster stays unschedulable.
-func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+func (t Turn) Drain(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	if !node.Spec.Unschedulable {
 		t.Events.Emit(event.NodeDrains(s.Instance, node, cause))
 	}
@@ -61,7 +62,8 @@ func (t Turn) undrained(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // drainTimedOut gives up for now: the node takes pods again, unless a user wants it otherwise, and only then another's
 // turn comes.
-func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause, blocked *obstacle.Obstacle) *obstacle.Obstacle {
+func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause,
+	blocked *obstacle.Obstacle) *obstacle.Obstacle {
 	after := "The operator tries again later. "
 	if cause != v1alpha1.CauseRemoval {
 		if err := t.Nodes.TakeIntoService(ctx, s.Instance); err != nil {
@@ -79,7 +81,8 @@ func (t Turn) drainTimedOut(ctx context.Context, s *scope.Scope, node *corev1.No
 	t.Events.Emit(event.DrainGivenUp(s.Instance, node, message))
 	t.Link.Close(s)
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait, After: failed.RetryAfter.Sub(t.Clock.Now()),
+		Condition: v1alpha1.ConditionUpToDate, Reason: v1alpha1.ReasonDrainTimedOut, Outcome: obstacle.Wait,
+		After:   failed.RetryAfter.Sub(t.Clock.Now()),
 		Message: message, Next: after + "A PodDisruptionBudget that allows no disruption must be changed by its owner.",
 	}
 }

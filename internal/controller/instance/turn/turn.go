@@ -83,7 +83,8 @@ func (t Turn) Pass(ctx context.Context, s *scope.Scope, spec nodespec.NodeSpec, 
 }
 
 // Acquire asks the gate; nil means that the node may be disturbed.
-func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
+func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node,
+	cause v1alpha1.DisruptionCause) *obstacle.Obstacle {
 	held, err := t.Gate.Holds(ctx, s.Instance.Name)
 	if err != nil {
 		return obstacle.API(v1alpha1.ConditionUpToDate, "see whether the node is being disturbed", err)
@@ -113,7 +114,8 @@ func (t Turn) Acquire(ctx context.Context, s *scope.Scope, node *corev1.Node, ca
 		after = gatePoll
 	}
 	return &obstacle.Obstacle{
-		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true, After: cmp.Or(decision.After, after),
+		Condition: v1alpha1.ConditionUpToDate, Reason: decision.Reason, Outcome: obstacle.Wait, AtGate: true,
+		After:   cmp.Or(decision.After, after),
 		Message: decision.Message, Next: "The node goes on as it is. The operator changes it when its turn comes.",
 	}
 }
@@ -144,7 +146,8 @@ func (t Turn) endOfAnother(ctx context.Context, s *scope.Scope) error {
 	if err != nil || !held {
 		return err
 	}
-	if _, err := t.Gate.Acquire(ctx, disturbance.Request{Instance: s.Instance.Name, UID: s.Instance.UID, Cause: v1alpha1.CauseRepair, Version: t.Version}); err != nil {
+	if _, err := t.Gate.Acquire(ctx, disturbance.Request{Instance: s.Instance.Name, UID: s.Instance.UID,
+		Cause: v1alpha1.CauseRepair, Version: t.Version}); err != nil {
 		return err
 	}
 	return t.Gate.Release(ctx, s.Instance.Name)

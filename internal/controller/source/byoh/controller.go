@@ -52,7 +52,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return o.GetNamespace() == r.Namespace && o.GetName() == ConfigMapName
 		}))).
 		Watches(&v1alpha1.WindowsInstance{}, toConfigMap, builder.WithPredicates(
-			predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetLabels()[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap }),
+			predicate.NewPredicateFuncs(func(o client.Object) bool {
+				return o.GetLabels()[v1alpha1.LabelSource] == v1alpha1.SourceConfigMap
+			}),
 			predicate.GenerationChangedPredicate{},
 		)).
 		Complete(r)
@@ -67,7 +69,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("read ConfigMap %s: %w", request.NamespacedName, err)
 	}
 	var present v1alpha1.WindowsInstanceList
-	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
+	if err := r.Client.List(ctx, &present, client.InNamespace(r.Namespace),
+		client.MatchingLabels{v1alpha1.LabelSource: v1alpha1.SourceConfigMap}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("list WindowsInstances: %w", err)
 	}
 	if apierrors.IsNotFound(err) && len(present.Items) > 0 {
@@ -95,7 +98,8 @@ func (r *Reconciler) namespaceGoes(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read Namespace %s to see whether ConfigMap %s is deleted with it: %w", r.Namespace, ConfigMapName, err)
+		return false, fmt.Errorf("read Namespace %s to see whether ConfigMap %s is deleted with it: %w",
+			r.Namespace, ConfigMapName, err)
 	}
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }

@@ -24,13 +24,16 @@ func (r *Reconciler) emit(e event) {
 
 func instanceCreated(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
 	return event{instance, configMap, corev1.EventTypeNormal, "Listed", "CreateInstance",
-		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName + " lists this host: the operator makes it a node."}
+		"Key " + instance.Spec.Source.ConfigMapKey + " of ConfigMap " + ConfigMapName +
+			" lists this host: the operator makes it a node."}
 }
 
 func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsInstance) event {
-	message := "ConfigMap " + ConfigMapName + " no longer lists this host: its node will be drained and removed, and the host restored to its original state."
+	message := "ConfigMap " + ConfigMapName +
+		" no longer lists this host: its node will be drained and removed, and the host restored to its original state."
 	if instance.Status.HostKey == nil {
-		message = "ConfigMap " + ConfigMapName + " no longer lists this host, which was never reached: nothing on it was changed."
+		message = "ConfigMap " + ConfigMapName +
+			" no longer lists this host, which was never reached: nothing on it was changed."
 	}
 	return event{instance, configMap, corev1.EventTypeNormal, "Unlisted", "RequestRemoval", message}
 }
@@ -38,7 +41,8 @@ func removalRequested(configMap *corev1.ConfigMap, instance *v1alpha1.WindowsIns
 // entryInvalid names the instance of the entry as well: two events about one object and for one reason are otherwise
 // taken for one.
 func entryInvalid(configMap *corev1.ConfigMap, fault fault) event {
-	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace, Name: hostlist.InstanceName(fault.key)}}
+	instance := &v1alpha1.WindowsInstance{ObjectMeta: metav1.ObjectMeta{Namespace: configMap.Namespace,
+		Name: hostlist.InstanceName(fault.key)}}
 	return event{configMap, instance, corev1.EventTypeWarning, "InvalidEntry", "ParseEntry",
 		"Key " + fault.key + ": " + fault.err.Error() + ". Other entries are not affected."}
 }

@@ -96,7 +96,8 @@ func limited(changes []source.Change, present int) (taken []source.Change, fault
 			continue
 		}
 		if present >= mostHosts {
-			faults = append(faults, fault{key: change.After.Spec.Source.ConfigMapKey, err: fmt.Errorf("the list has more than %d hosts, and this host is beyond the limit", mostHosts)})
+			faults = append(faults, fault{key: change.After.Spec.Source.ConfigMapKey,
+				err: fmt.Errorf("the list has more than %d hosts, and this host is beyond the limit", mostHosts)})
 			continue
 		}
 		present++

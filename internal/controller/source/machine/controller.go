@@ -76,7 +76,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and has it watch the cache of NewCache. clusterChanged fires when the facts
 // of the cluster have changed.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache, clusterChanged <-chan event.GenericEvent) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, machines cache.Cache,
+	clusterChanged <-chan event.GenericEvent) error {
 	// What happens to one Machine may concern the instance of another, and comparing them all costs less than one request.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{}}
@@ -145,7 +146,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 // machines returns the Windows Machines, and those that an instance was made for and that are not in memory as such:
 // these are read from the API server. Whoever is in neither is gone.
-func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine, error) {
+func (r *Reconciler) machines(ctx context.Context, instances []v1alpha1.WindowsInstance) ([]*machinev1beta1.Machine,
+	error) {
 	var list machinev1beta1.MachineList
 	if err := r.Machines.List(ctx, &list, client.InNamespace(v1alpha1.MachineNamespace)); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
@@ -191,7 +193,8 @@ func nextLook(machines []*machinev1beta1.Machine) time.Duration {
 	return 0
 }
 
-func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine, said map[types.UID]string) error {
+func (r *Reconciler) apply(ctx context.Context, change source.Change, machine *machinev1beta1.Machine,
+	said map[types.UID]string) error {
 	inForce, err := change.Apply(ctx, r.Client)
 	switch {
 	case apierrors.IsInvalid(err) && machine != nil:

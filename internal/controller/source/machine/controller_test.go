@@ -55,7 +55,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			}
 			return c.Create(ctx, o, opts...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			b.writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -67,7 +68,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		},
 	})
 	live := interceptor.NewClient(api, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			if b.liveGet != nil {
 				return b.liveGet
 			}
@@ -76,7 +78,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	})
 	b.reconciler = &Reconciler{Client: cached, Machines: cached, Live: live, Namespace: namespace, Events: b.events,
 		Cluster: func() (nodespec.Cluster, error) {
-			return nodespec.Cluster{Platform: "AWS", Network: nodespec.ClusterNetwork{HybridClusterNetworks: b.podNetworks}}, b.clusterErr
+			return nodespec.Cluster{Platform: "AWS", Network: nodespec.ClusterNetwork{HybridClusterNetworks: b.podNetworks}},
+				b.clusterErr
 		}}
 	return b
 }

@@ -22,7 +22,8 @@ type settings struct {
 // changes are what makes the present instances those that the Machines ask for, and the Machines whose instance cannot
 // be made because their name is taken. machines are all that may have an instance or have one; present are the
 // WindowsInstances of every source.
-func changes(c settings, machines []*machinev1beta1.Machine, present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
+func changes(c settings, machines []*machinev1beta1.Machine,
+	present []v1alpha1.WindowsInstance) (result []source.Change, taken []*machinev1beta1.Machine) {
 	byName := make(map[string]*v1alpha1.WindowsInstance, len(present))
 	for i := range present {
 		byName[present[i].Name] = &present[i]
@@ -89,7 +90,8 @@ func made(c settings, machine *machinev1beta1.Machine) (source.Change, bool) {
 
 // followed returns the spec of a Machine's instance, present before. While host and Node are to be left alone, only
 // that is said of them; an address stays while the Machine has none.
-func followed(c settings, machine *machinev1beta1.Machine, present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
+func followed(c settings, machine *machinev1beta1.Machine,
+	present v1alpha1.WindowsInstanceSpec) v1alpha1.WindowsInstanceSpec {
 	v := look(machine)
 	state, reason := v.desiredState()
 	if state == v1alpha1.DesiredStateUnmanaged {

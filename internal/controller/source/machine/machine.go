@@ -118,7 +118,8 @@ func isInternalIPv4(a corev1.NodeAddress) bool {
 
 func isInternalName(a corev1.NodeAddress) bool {
 	_, err := netip.ParseAddr(a.Address)
-	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") && hostlist.ValidateAddress(a.Address) == nil
+	return err != nil && a.Type == corev1.NodeInternalDNS && strings.Contains(a.Address, ".") &&
+		hostlist.ValidateAddress(a.Address) == nil
 }
 
 // nodeMetadata is what the Machine wants on its Node, and nil when it wants nothing. R-040

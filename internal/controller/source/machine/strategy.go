@@ -30,7 +30,8 @@ func (s strategies) of(set types.UID) v1alpha1.UpgradeStrategy {
 
 // strategyOf returns the strategy that a MachineSet chooses by its annotation, else the one by default; and whether the
 // annotation is one that the operator knows.
-func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy, valid bool) {
+func strategyOf(set *machinev1beta1.MachineSet, byDefault v1alpha1.UpgradeStrategy) (strategy v1alpha1.UpgradeStrategy,
+	valid bool) {
 	value, chosen := set.Annotations[v1alpha1.AnnotationUpgradeStrategy]
 	switch strategy := v1alpha1.UpgradeStrategy(value); {
 	case !chosen:
@@ -51,7 +52,8 @@ func controllingSet(machine *machinev1beta1.Machine) *metav1.OwnerReference {
 }
 
 // strategies reads how the Machines are upgraded, and tells of annotations that cannot be followed.
-func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine, said map[types.UID]string) (strategies, error) {
+func (r *Reconciler) strategies(ctx context.Context, machines []*machinev1beta1.Machine,
+	said map[types.UID]string) (strategies, error) {
 	byDefault, err := r.defaultStrategy(ctx)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ import (
 // machineSet returns a MachineSet with annotations: key, value, key, value.
 func machineSet(name string, annotations ...string) *machinev1beta1.MachineSet {
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-of-set-" + name), Annotations: map[string]string{}}}
+		Namespace: v1alpha1.MachineNamespace, Name: name, UID: types.UID("uid-of-set-" + name),
+		Annotations: map[string]string{}}}
 	for i := 0; i < len(annotations); i += 2 {
 		set.Annotations[annotations[i]] = annotations[i+1]
 	}
@@ -28,7 +29,8 @@ func machineSet(name string, annotations ...string) *machinev1beta1.MachineSet {
 func controlledBy(set *machinev1beta1.MachineSet) edit {
 	return func(m *machinev1beta1.Machine) {
 		m.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+			APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID,
+			Controller: ptr.To(true)}}
 	}
 }
 

@@ -77,11 +77,16 @@ func NewCredentials(c *Config) (*Credentials, error) {
 		file    string
 		request pki.Request
 	}{
-		{&creds.serving, authorities.Server, "kube-apiserver", pki.Request{CommonName: "kube-apiserver", Hosts: c.servingHosts()}},
-		{&creds.kubeletClient, authorities.ToKubelet, "kubelet-client", pki.Request{CommonName: "system:kube-apiserver", Organization: []string{"system:masters"}}},
-		{&creds.proxyClient, authorities.FrontProxy, "aggregator-client", pki.Request{CommonName: "system:openshift-aggregator"}},
-		{&creds.Admin, authorities.Admin, "admin", pki.Request{CommonName: "system:admin", Organization: []string{"system:masters"}}},
-		{&creds.controllerManager, authorities.Admin, "kube-controller-manager", pki.Request{CommonName: "system:kube-controller-manager"}},
+		{&creds.serving, authorities.Server, "kube-apiserver", pki.Request{CommonName: "kube-apiserver",
+			Hosts: c.servingHosts()}},
+		{&creds.kubeletClient, authorities.ToKubelet, "kubelet-client", pki.Request{CommonName: "system:kube-apiserver",
+			Organization: []string{"system:masters"}}},
+		{&creds.proxyClient, authorities.FrontProxy, "aggregator-client",
+			pki.Request{CommonName: "system:openshift-aggregator"}},
+		{&creds.Admin, authorities.Admin, "admin", pki.Request{CommonName: "system:admin",
+			Organization: []string{"system:masters"}}},
+		{&creds.controllerManager, authorities.Admin, "kube-controller-manager",
+			pki.Request{CommonName: "system:kube-controller-manager"}},
 		{&creds.scheduler, authorities.Admin, "kube-scheduler", pki.Request{CommonName: "system:kube-scheduler"}},
 	} {
 		if *issue.to, err = issue.ca.Issue(issue.file, issue.request); err != nil {

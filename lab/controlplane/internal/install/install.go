@@ -103,7 +103,8 @@ func retry(ctx context.Context, try func(context.Context) error) error {
 // notYet tells what passes while a cluster comes up: a kind that is not served yet, a namespace
 // that is not there yet, admission whose caches are not filled yet.
 func notYet(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) ||
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) ||
 		apierrors.IsForbidden(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
 }
 

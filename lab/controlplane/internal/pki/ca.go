@@ -155,7 +155,8 @@ func (ca *CA) Issue(file string, r Request) (Pair, error) {
 	return pair, WriteFile(pair.CertFile, certPEM)
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer, lifetime time.Duration) ([]byte, error) {
+func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer,
+	lifetime time.Duration) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err

@@ -22,7 +22,8 @@ import (
 func main() {
 	verbs := map[string]func(args []string) error{
 		"args": printArgs, "echo": echo, "exit": exit, "count": count, "sleep": sleep, "spawn": spawn, "restart": restart,
-		"name": setName, "install": install, "service": service, "state": state, "version": version, "alive": alive, "dial": dial,
+		"name": setName, "install": install, "service": service, "state": state, "version": version,
+		"alive": alive, "dial": dial,
 	}
 	if len(os.Args) < 2 || verbs[os.Args[1]] == nil {
 		fmt.Fprintln(os.Stderr, "guest: no such verb")

@@ -25,7 +25,8 @@ import (
 )
 
 // serviceFlags are the flags by which the real programs know that the service control manager has started them.
-var serviceFlags = []string{"--windows-service", "-windows-service", "--windows-service=true", "-windows-service=true", "--run-service", "-run-service"}
+var serviceFlags = []string{"--windows-service", "-windows-service", "--windows-service=true", "-windows-service=true",
+	"--run-service", "-run-service"}
 
 func main() { os.Exit(run()) }
 
@@ -49,11 +50,12 @@ func run() int {
 		return work(ctx, path, args, e, false)
 	}
 	code := 0
-	err = winservice.Run(strings.TrimSuffix(e.File, ".exe"), clock.RealClock{}, func(ctx context.Context, ready func()) int {
-		ready()
-		code = work(ctx, path, args, e, true)
-		return code
-	})
+	err = winservice.Run(strings.TrimSuffix(e.File, ".exe"), clock.RealClock{},
+		func(ctx context.Context, ready func()) int {
+			ready()
+			code = work(ctx, path, args, e, true)
+			return code
+		})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
