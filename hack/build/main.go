@@ -1,5 +1,5 @@
-// Command build builds programs of this repository. While it compiles, it says in one line how far it is and how long
-// the rest will take.
+// Command build builds programs of this repository. While it compiles, one line shows its progress and the remaining
+// time.
 //
 //	go run ./hack/build [-version 12.0.0] [-kubernetes v1.36.3] [-fips] program...
 //

@@ -1,6 +1,6 @@
-// Command bundle writes how the Operator Lifecycle Manager gets the operator: the bundle of the present release, and
-// the part of a catalog that says from which releases it is reached. The objects come from deploy/, versions from
-// internal/policy/support, the words from deploy/olm/base.yaml. Run it from the root of the repository:
+// Command bundle writes the operator's package for the Operator Lifecycle Manager: the bundle of the present release,
+// and the part of a catalog that lists the releases that can be upgraded to it. The objects come from deploy/, versions
+// from internal/policy/support, the words from deploy/olm/base.yaml. Run it from the root of the repository:
 //
 //	go run ./hack/bundle -version 12.0.0
 //	go run ./hack/bundle -version 12.0.0 -image example.com/wmco@sha256:... -bundle-image example.com/wmco-bundle:v12.0.0 -out build/olm

@@ -48,7 +48,7 @@ func (w *wine) Ask(ctx context.Context, program string, arguments []string) (str
 	return strings.ReplaceAll(out.String(), "\r\n", "\n"), err
 }
 
-// Proof is the way in which the version of an executable was shown to be true.
+// Proof is the way in which the version of an executable was verified.
 type Proof struct {
 	// Way is one of the constants below.
 	Way string `json:"way"`

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Build builds an executable. The same module, table and Go give the same bytes, whatever the machine and the folders
-// are.
+// Build builds an executable. The same module, table and Go give the same bytes on any machine and in any folder.
 func (s Source) Build(ctx context.Context, e Executable, m Module, output string) error {
 	arguments, err := buildArguments(e, m.Version)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// External is a component that whoever builds the image brings.
+// External is a component that the builder of the image provides.
 type External struct {
 	Component string         `json:"component"`
 	Version   string         `json:"version"`

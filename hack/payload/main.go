@@ -1,5 +1,5 @@
 // Command payload builds what runs on Windows nodes: it cross-compiles the components of payload/components.yaml from
-// their Go modules, checks that each executable is what it says and reports its true version, and writes manifest,
+// their Go modules, checks that each executable is the right one and reports its true version, and writes manifest,
 // store and a report. docs/payload.md is for those who run it, by `make payload` and `make payload-reproducible`.
 package main
 

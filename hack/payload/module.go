@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Version is what templates of the table are filled from.
+// Version holds the values for templates of the table.
 type Version struct {
 	Version      string // "v1.36.3"
 	Number       string // "1.36.3"
@@ -59,7 +59,7 @@ func (s Source) goCommand(ctx context.Context, arguments ...string) ([]byte, err
 	return stdout.Bytes(), nil
 }
 
-// ModuleOf says which module a package comes from.
+// ModuleOf returns the module that a package comes from.
 func (s Source) ModuleOf(ctx context.Context, pkg string) (Module, error) {
 	out, err := s.goCommand(ctx, "list", "-find", "-json=Module,Name", "--", pkg)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// Report says what a payload consists of and how it was checked.
+// Report lists the parts of a payload and how they were checked.
 type Report struct {
 	Go          string `json:"go"` // the version that built all: another one gives other bytes
 	Executables []Line `json:"executables"`

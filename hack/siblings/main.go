@@ -1,5 +1,5 @@
-// Command siblings prints, for each package folder that it is given, how many sibling files a production file calls on
-// average, and the files that call most. A package in which a file can be understood with few others has a low number.
+// Command siblings prints, for each given package folder, how many sibling files a production file calls on average,
+// and the files that call most. A low number means that one can understand a file with few others.
 package main
 
 import (

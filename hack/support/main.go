@@ -1,5 +1,5 @@
 // Command support keeps docs/support.md true: which clusters, platforms and Windows versions are supported. The tables
-// there come from the very ones that the operator decides by, in internal/policy/support. Run it from the root of the
+// there come from the ones that the operator decides by, in internal/policy/support. Run it from the root of the
 // repository:
 //
 //	go run ./hack/support          # rewrite the tables

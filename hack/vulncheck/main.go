@@ -1,9 +1,8 @@
 // Command vulncheck looks whether the programs of this repository call anything with a known vulnerability. `make
 // vulncheck` runs it.
 //
-// govulncheck finds what is called; the database is the one that GOVULNDB names, else Go's own. Where that does not
-// answer, as on a machine without a way out, nothing is checked, which is said and is no failure: it could not be
-// mended where it happens.
+// govulncheck finds the calls; GOVULNDB names the database, else it is Go's own. Without an answer from it, as on a
+// machine without network, the command says that nothing was checked and passes: nobody could fix that there.
 package main
 
 import (

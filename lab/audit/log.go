@@ -1,5 +1,5 @@
-// Package audit reads what the lab's API server writes down of each request: who did what, and whether it was allowed.
-// It compares that with the rules of RBAC.
+// Package audit reads the audit log of the lab's API server: who did what, and whether it was allowed. It compares that
+// with the rules of RBAC.
 package audit
 
 import (

@@ -74,8 +74,8 @@ func (r Right) narrowness() int {
 	return n
 }
 
-// Implied are what RBAC was asked besides: whoever makes an object by a patch, as an apply does, must be allowed to
-// create it.
+// Implied returns further rights that RBAC checks: a client that makes an object by a patch, as an apply does, must be
+// allowed to create it.
 func Implied(events []Event) []Event {
 	var implied []Event
 	for _, event := range events {
@@ -87,8 +87,8 @@ func Implied(events []Event) []Event {
 	return implied
 }
 
-// Uses counts for each right the requests that needed it. A request needs the narrowest right that is enough for it:
-// one for the whole cluster is not used by what a Role allows already.
+// Uses counts for each right the requests that needed it. A request needs the narrowest sufficient right: a request
+// that a Role allows does not use a right for the whole cluster.
 func Uses(rights []Right, events []Event) map[Right]int {
 	uses := map[Right]int{}
 	for _, right := range rights {

@@ -7,7 +7,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/rig"
 )
 
-// Verdict is what became of a budget.
+// Verdict is the outcome of a budget.
 type Verdict string
 
 // Verdicts. Only Over fails a run: times depend on the machine.
@@ -18,7 +18,7 @@ const (
 	NotMeasured Verdict = "not measured"
 )
 
-// Line is one budget with what was measured.
+// Line is one budget with its measurement.
 type Line struct {
 	Subject  string  `json:"subject"`
 	What     string  `json:"what"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is what was measured on. Times mean nothing without it.
+// Machine describes the machine of the measurement. Times mean nothing without it.
 type Machine struct {
 	CPU       string `json:"cpu"`
 	Cores     int    `json:"cores"`

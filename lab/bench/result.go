@@ -1,6 +1,5 @@
-// Package bench measures in the lab what configuring hosts costs, and compares it with the budgets: what crosses the
-// network, what is started on hosts, what is written to the API server, and how long it takes with hosts that cost
-// nothing themselves.
+// Package bench measures the cost of configuring hosts in the lab, and compares it with the budgets: traffic, process
+// starts on hosts, writes to the API server, and the time with hosts that cost nothing themselves.
 package bench
 
 import (
@@ -26,7 +25,7 @@ type Result struct {
 	Lines       []Line  `json:"budgets"`
 }
 
-// Payload is what each host gets.
+// Payload describes the payload of each host.
 type Payload struct {
 	Files int `json:"files"`
 	// RawBytes is the size of all files with the agent; ArchiveBytes what the others take packed.
@@ -37,14 +36,13 @@ type Payload struct {
 	PackSeconds float64 `json:"packSeconds"`
 }
 
-// Whole is the way of one host whose payload is as large as the real one, beside which the agent is as small as in
-// life.
+// Whole describes one host with a payload of the real size, next to which the agent is as small as in reality.
 type Whole struct {
 	Payload Payload `json:"payload"`
 	Join    Join    `json:"join"`
 }
 
-// Cost is what happened on a host, or between it and the operator.
+// Cost counts the work on a host, and between it and the operator.
 type Cost struct {
 	Connections  int   `json:"connections"`
 	Execs        int   `json:"execs"`
@@ -91,7 +89,7 @@ func sum(costs []Cost) Cost {
 	return s
 }
 
-// Join is the way of hosts from the ConfigMap to Ready.
+// Join measures hosts from the ConfigMap to Ready.
 type Join struct {
 	Hosts     int           `json:"hosts"`
 	RoundTrip time.Duration `json:"roundTripNanoseconds"`
@@ -105,7 +103,7 @@ type Join struct {
 	Writes int `json:"apiWrites"`
 }
 
-// Occasion is why the operator might have something to do when it has nothing to do.
+// Occasion is a reason why an idle operator might do something.
 type Occasion string
 
 // Occasions.
@@ -115,7 +113,7 @@ const (
 	Restarted Occasion = "restarted"
 )
 
-// Quiet is a time in which all hosts were as they should be.
+// Quiet is a time in which no host needed a change.
 type Quiet struct {
 	Occasion Occasion `json:"occasion"`
 	Hosts    int      `json:"hosts"`
@@ -128,7 +126,7 @@ type Quiet struct {
 	WriteKinds map[string]int `json:"apiWriteKinds,omitempty"`
 }
 
-// Patch is what a new version of one file costs a host that has another.
+// Patch is the cost of a new version of one file for a host with another version.
 type Patch struct {
 	File       string `json:"file"` // "kubelet.exe"
 	FileBytes  int64  `json:"fileBytes"`

@@ -1,9 +1,9 @@
 // Package cluster runs the lab's control plane, a process of its own, for the time of a test or
 // of the demo.
 //
-// The process ends with the one that started it, however that one ends, and what it wrote lies
-// in one directory. It is a real Kubernetes control plane: RBAC, the node authorizer and
-// NodeRestriction are on, and no certificate signing request is approved by itself.
+// The process always ends with the one that started it, and its files are in one directory. It is a real Kubernetes
+// control plane: RBAC, the node authorizer and NodeRestriction are on, and no certificate signing request is approved
+// by itself.
 package cluster
 
 import (
@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Profile says what is installed in the cluster.
+// Profile names the objects that are installed in the cluster.
 type Profile string
 
 const (
@@ -32,7 +32,7 @@ const (
 	OpenShift Profile = "openshift"
 )
 
-// Options are what a cluster is started with. The zero value is a plain one.
+// Options configure a cluster. The zero value is a plain one.
 type Options struct {
 	// Dir holds all data. It is kept, and a cluster started in it again has the objects it had.
 	// "" is a temporary one, which Stop removes.
@@ -212,7 +212,7 @@ func (c *Cluster) current() *process {
 	return c.process
 }
 
-// Done is closed when the process has ended, which it does not do by itself unless it fails. A restart is no end.
+// Done is closed when the process has ended, which without Stop is a failure. A restart is not an end.
 func (c *Cluster) Done() <-chan struct{} { return c.done }
 
 // Stop kills the control plane, waits for its end, and removes the directory if it was a

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Cloud is what a platform's API is to the Machine API: it makes, describes and deletes virtual machines. Every call is
-// idempotent by the virtual machine's ID, and may be made again after the controllers were restarted. A call that fails
-// is made again later, unless its error is [Permanent].
+// Cloud is a platform's API from the Machine API's view: it makes, describes and deletes virtual machines. Every call
+// is idempotent by the virtual machine's ID, and may be made again after the controllers were restarted. A call that
+// fails is made again later, unless its error is [Permanent].
 type Cloud interface {
 	// Create asks for a virtual machine and does not wait until it runs. One that is there with this ID is left as it is.
 	Create(ctx context.Context, vm VirtualMachine) error
@@ -27,7 +27,7 @@ const (
 	Linux   = "Linux"
 )
 
-// VirtualMachine is what a platform is asked for.
+// VirtualMachine is a request to a platform.
 type VirtualMachine struct {
 	// ID names the virtual machine for good: it follows from the Machine's UID.
 	ID string
@@ -58,7 +58,7 @@ const (
 	Stopped = "Stopped"
 )
 
-// VirtualMachineStatus is how a virtual machine is.
+// VirtualMachineStatus is the state of a virtual machine.
 type VirtualMachineStatus struct {
 	// State is Pending, Running or Stopped.
 	State string

@@ -1,8 +1,8 @@
-// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines of Machines, and Machines of
-// MachineSets, links Machines to their Nodes, and replaces what is unhealthy. It works against a real API server, and a
+// Package machineapi stands in for OpenShift's Machine API: it makes virtual machines for Machines, and Machines for
+// MachineSets, links Machines to their Nodes, and replaces unhealthy ones. It works against a real API server, and a
 // [Cloud] makes the virtual machines.
 //
-// It behaves as the Machine API's documentation says, but for this:
+// It behaves as the Machine API's documentation says, except:
 //   - Nothing is admitted or defaulted by webhooks: a configuration that they would refuse makes its Machine Failed instead.
 //   - The platforms' configurations are read without their types: image, type, region, zone, the subnet's name and the
 //     Secret of the user data count.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Environment is what the program finds inside.
+// Environment describes the inside to the program.
 type Environment struct {
 	// Dir is an empty directory that is removed at the end, also when the program does not end well.
 	Dir string
@@ -30,7 +30,7 @@ type Environment struct {
 // errOutside is why the context of the inside ends.
 var errOutside = errors.New("the program outside of the namespace has ended, or asked for the end")
 
-// Enter sets up the inside and tells the outside how that went, so that a failure needs no other report. The context
+// Enter sets up the inside and reports the result to the outside, so that a failure needs no other report. The context
 // ends with the program outside, or when Stop is called there; the process exits Config.Grace later, if it still lives,
 // and all other processes inside end with it.
 func Enter(parent context.Context) (context.Context, *Environment, error) {

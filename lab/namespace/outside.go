@@ -23,8 +23,8 @@ type Process struct {
 	release  sync.Once
 }
 
-// Start runs the own program again with the same arguments and standard files, and returns when its namespaces are set
-// up. The program must call Enter early. An error that matches ErrUnavailable names what the machine forbids.
+// Start runs the present program again with the same arguments and standard files, and returns when its namespaces are
+// set up. The program must call Enter early. An error that matches ErrUnavailable names what the machine forbids.
 func Start(config Config) (*Process, error) {
 	if config.Grace == 0 {
 		config.Grace = defaultGrace

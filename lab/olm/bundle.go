@@ -1,4 +1,4 @@
-// Package olm does with a bundle what the Operator Lifecycle Manager does: it makes objects of it.
+// Package olm plays the Operator Lifecycle Manager: it makes objects from a bundle.
 package olm
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bundle is what a release brings.
+// Bundle holds the manifests of a release.
 type Bundle struct {
 	// Version says what OLM makes, and with which rights.
 	Version *v1alpha1.ClusterServiceVersion
@@ -88,8 +88,8 @@ func (b *Bundle) ClusterServiceVersion(namespace string) (*unstructured.Unstruct
 // rights of the nodes' programs.
 func (b *Bundle) ClusterWide() []*unstructured.Unstructured { return b.clusterWide }
 
-// Objects are what OLM makes, and takes away with the ClusterServiceVersion: Deployment, ServiceAccount, rights,
-// OperatorCondition, and the bundle's objects in the operator's namespace.
+// Objects are the objects that OLM makes, and deletes with the ClusterServiceVersion: Deployment, ServiceAccount,
+// rights, OperatorCondition, and the bundle's objects in the operator's namespace.
 func (b *Bundle) Objects(namespace string) ([]*unstructured.Unstructured, error) {
 	list := &objectList{}
 	strategy := b.Version.Spec.InstallStrategy.StrategySpec

@@ -1,4 +1,4 @@
-// Package openshift stands in for the parts of an OpenShift cluster that a Windows node meets, and that are no part of
+// Package openshift stands in for the parts of an OpenShift cluster that matter to a Windows node and are not part of
 // Kubernetes' control plane: OVN-Kubernetes' hybrid overlay, the approvers of certificates, the cloud controller, the
 // operators that bring the cluster's settings to nodes, the service CA, and the Linux nodes.
 package openshift

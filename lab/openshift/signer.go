@@ -38,9 +38,9 @@ type Signed struct {
 	At time.Time
 }
 
-// Signer signs what was approved, in place of the controller manager, for control planes that leave it to somebody
-// else: the controller manager signs everything from now on and for the same time, so that a test of renewals would
-// take that long.
+// Signer signs approved requests in place of the controller manager, for control planes that leave it to somebody else:
+// the controller manager signs everything from now on and for the same time, so that a test of renewals would take that
+// long.
 type Signer struct {
 	authority tls.Certificate
 	clock     clock.PassiveClock

@@ -35,7 +35,7 @@ func (e Executable) Program(program []byte) ([]byte, error) {
 	return append(content, end...), nil
 }
 
-// ReadProgram tells what the program at a path stands for.
+// ReadProgram reads the description from the program at a path.
 func ReadProgram(path string) (Executable, error) {
 	e, err := readProgram(path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Arrival is how a new virtual machine became a node, from the moment when its port 22 was open until its instance was
-// Ready. With virtual time, no part of it is computing.
+// Arrival measures how a new virtual machine became a node, from the moment when its port 22 was open until its
+// instance was Ready. With virtual time, no part of it is computing.
 type Arrival struct {
 	// UserData is what was left for it to do until the host accepted the operator's key, and Noticed the time until the
 	// operator connected.
@@ -31,7 +31,7 @@ type Arrival struct {
 // Total returns all of it.
 func (a Arrival) Total() time.Duration { return a.Own() + a.UserData + a.Windows + a.Line }
 
-// Own is what the operator adds to what host and line take.
+// Own is the operator's share beside the time of host and line.
 func (a Arrival) Own() time.Duration { return a.Noticed + a.Returned + a.Between }
 
 // ArrivalOf measures the arrival of the virtual machine that was made for a Machine, and that has restarted once.

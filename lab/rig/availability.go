@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// AvailabilityOptions say what is followed beside nodes.
+// AvailabilityOptions select what is followed beside nodes.
 type AvailabilityOptions struct {
 	// PodNamespace and PodLabels select pods whose healthy number is followed; none without labels.
 	PodNamespace string
@@ -24,7 +24,7 @@ type AvailabilityOptions struct {
 	Except []string
 }
 
-// Availability follows Nodes, Machines, pods, what the operator says that it disturbs, and the journals of hosts, each
+// Availability follows Nodes, Machines, pods, the operator's list of disruptions, and the journals of hosts, each
 // change in its order, from WatchAvailability to Report.
 type Availability struct {
 	rig     *Rig
@@ -130,8 +130,7 @@ func (a *Availability) add(c change) {
 
 func (a *Availability) now() time.Time { return a.rig.options.Clock.Now() }
 
-// Report tells what has happened until now, and goes on following. It waits until everything that the API server has
-// was told.
+// Report returns the events until now, and continues to follow. It first waits for everything that the API server has.
 func (a *Availability) Report(ctx context.Context) (AvailabilityReport, error) {
 	for _, kind := range a.kinds {
 		if err := a.catchUp(ctx, kind); err != nil {

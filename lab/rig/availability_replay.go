@@ -13,7 +13,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// AvailabilityReport tells how many nodes were unavailable.
+// AvailabilityReport counts the unavailable nodes.
 type AvailabilityReport struct {
 	// MaxUnavailable is how many Windows nodes were unavailable at the worst moment, of Machines and bring-your-own hosts
 	// together, and MaxByPool how many of each MachineSet, and of the bring-your-own hosts under "". A node is unavailable

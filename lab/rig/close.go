@@ -22,8 +22,8 @@ import (
 
 var errClosed = errors.New("the lab was closed")
 
-// Close ends the lab: operators that run in this process, hosts, control plane, files. A shared control plane is left
-// without what the rig put there.
+// Close ends the lab: operators that run in this process, hosts, control plane, files. The rig removes its objects from
+// a shared control plane.
 func (r *Rig) Close() error {
 	r.stop(errClosed) // operators and stand-ins
 	var group sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// KindUserData are entries of a virtual machine's journal: what became of its user data.
+// KindUserData are entries of a virtual machine's journal about its user data.
 const KindUserData fake.Kind = "user-data"
 
 // sshRule is the firewall rule that comes with the SSH server of Windows.

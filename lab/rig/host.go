@@ -87,7 +87,7 @@ func (h *Host) Entry() (address, value string) {
 	return cmp.Or(h.Options.DNSName, h.Options.Address), "username=" + h.Options.Username
 }
 
-// NodeName is what the host's Node is called, unless its Node had another name before.
+// NodeName returns the name of the host's Node, unless its Node had another name before.
 func (h *Host) NodeName() string { return strings.ToLower(cmp.Or(h.Options.CloudName, h.Options.Name)) }
 
 // kubeletPKI is where the kubelet's certificate store is: it needs real files.

@@ -33,8 +33,8 @@ func (r *Rig) InstallOperator(ctx context.Context, namespace string) (*rest.Conf
 	return r.InstallObjects(ctx, namespace, objects)
 }
 
-// InstallObjects applies the objects of an operator that comes another way than as deploy/. Its ServiceAccount must
-// have the usual name.
+// InstallObjects applies the objects of an operator that is not installed from deploy/. Its ServiceAccount must have
+// the usual name.
 func (r *Rig) InstallObjects(ctx context.Context, namespace string, objects []*unstructured.Unstructured) (*rest.Config,
 	error) {
 	for _, object := range objects {

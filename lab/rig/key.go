@@ -63,9 +63,9 @@ func (r *Rig) PrivateKey() []byte {
 	return r.privateKey
 }
 
-// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; those that
-// are there, and the templates of vSphere and Nutanix, know the old one only. With keepPrevious, the Secret holds that
-// one as well.
+// RotateKey replaces the key by a new one, in the Secret and for bring-your-own hosts that are added later; existing
+// hosts, and the templates of vSphere and Nutanix, know only the old one. With keepPrevious, the Secret holds that one
+// as well.
 func (r *Rig) RotateKey(ctx context.Context, keepPrevious bool) error {
 	private, key, err := r.newKey()
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Rig) UpdateTemplates() {
 	r.templateKey = r.key
 }
 
-// KeyHash is what the annotation pub-key-hash of a Node that is reached with the present key has.
+// KeyHash returns the annotation pub-key-hash of a Node that is reached with the present key.
 func (r *Rig) KeyHash() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

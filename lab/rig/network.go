@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Network is where hosts listen, and how the operator reaches them. A winhost.Network is one within the process.
+// Network lets hosts listen, and the operator reach them. A winhost.Network is one within the process.
 type Network interface {
 	// Listen opens a port of a host's address.
 	Listen(address string, port int) (net.Listener, error)

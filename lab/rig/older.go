@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OlderKind is a generation of operators before version 12, by what they made of hosts.
+// OlderKind is a generation of operators before version 12, by how they configured hosts.
 type OlderKind string
 
 const (
@@ -48,8 +48,8 @@ const (
 	olderHostKeys     = "windows-ssh-host-keys"
 )
 
-// OlderClusterObjects are what an operator of the generation of WICD has in the cluster beside what a user made and
-// what each version has.
+// OlderClusterObjects are the objects of an operator of the generation of WICD in the cluster, except those that a user
+// made or each version has.
 func OlderClusterObjects(namespace, version string) []client.Object {
 	here := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	account := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: olderAgentAccount}}
@@ -97,8 +97,8 @@ func olderServices(namespace, version string) *corev1.ConfigMap {
 	}
 }
 
-// SeedOlderCluster puts into the cluster what an operator of the generation of WICD has there, after InstallOperator.
-// Close takes away what is left of it.
+// SeedOlderCluster makes the objects of an operator of the generation of WICD in the cluster, after InstallOperator.
+// Close deletes what is left of them.
 func (r *Rig) SeedOlderCluster(ctx context.Context, version string) error {
 	for _, object := range OlderClusterObjects(r.Namespace(), cmp.Or(version, OlderContainerd.Version())) {
 		if err := r.Client.Create(ctx, object); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/host/fake"
 )
 
-// OlderOptions say what an older operator has made of a host.
+// OlderOptions describe how an older operator has configured a host.
 type OlderOptions struct {
 	Kind OlderKind
 	// Version is the operator's. Default: one of the kind.
@@ -39,9 +39,9 @@ const (
 	olderLimit = 3 * time.Minute
 )
 
-// SeedOlderHost makes of a new host one that an older operator has configured, with its node in service, and returns
-// the Node. The namespace must be there. A host of a Machine is one of those that the older operator had from the
-// Machine API.
+// SeedOlderHost turns a new host into one that an older operator has configured, with its node in service, and returns
+// the Node. The namespace must exist. A host of a Machine is one of those that the older operator had from the Machine
+// API.
 func (r *Rig) SeedOlderHost(ctx context.Context, h *Host, options OlderOptions) (*corev1.Node, error) {
 	options.Version = cmp.Or(options.Version, options.Kind.Version())
 	options.NodeName = cmp.Or(options.NodeName, strings.ToLower(h.Machine().Name()))

@@ -64,8 +64,8 @@ func (o *Operator) Stop() error {
 	return nil
 }
 
-// Kill ends the operator as SIGKILL does, as far as the world can tell: from this moment on, nothing that it does
-// reaches the API server or a host.
+// Kill ends the operator like SIGKILL, seen from outside: from this moment on, nothing that it does reaches the API
+// server or a host.
 func (o *Operator) Kill() {
 	o.wires.cut()
 	o.stop()

@@ -1,5 +1,5 @@
-// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, what an OpenShift cluster does
-// besides, the payload, and simulated Windows hosts with their SSH servers. It installs the operator as an
+// Package rig puts a lab together for tests, the demo and benchmarks: a control plane, the other parts of an OpenShift
+// cluster, the payload, and simulated Windows hosts with their SSH servers. It installs the operator as an
 // administrator does, and runs it with the rights that deploy/ gives to its ServiceAccount, and no others.
 package rig
 
@@ -43,10 +43,10 @@ import (
 	"github.com/windows-machine-config/wmco/lab/winhost"
 )
 
-// Namespace is where the operator is installed when nothing else is said.
+// Namespace is the operator's namespace by default.
 const Namespace = "openshift-windows-machine-config-operator"
 
-// Options are what a rig is made with. The zero value is a control plane of its own and no hosts.
+// Options configure a rig. The zero value is a control plane of its own and no hosts.
 type Options struct {
 	// Hosts are booted at the start. See Hosts for a number of usual ones.
 	Hosts []HostOptions
@@ -285,7 +285,7 @@ func (r *Rig) Cluster() *cluster.Cluster { return r.cluster }
 // Network is where the hosts are.
 func (r *Rig) Network() Network { return r.network }
 
-// Dir holds what the rig writes.
+// Dir returns the folder of the rig's files.
 func (r *Rig) Dir() string { return r.dir }
 
 // PayloadDir returns the payload that is brought to hosts.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// VMFault is what goes wrong with the virtual machines of some Machines.
+// VMFault is a fault of the virtual machines of some Machines.
 type VMFault struct {
 	// Machine is a pattern for the Machine's name, as path.Match has it.
 	Machine string

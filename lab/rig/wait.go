@@ -17,9 +17,9 @@ import (
 // lookAgain is how often WaitFor asks anew while no watched object changes.
 const lookAgain = 500 * time.Millisecond
 
-// WaitFor waits until the condition holds. It is asked at once, again after each change of an object of the kind of
+// WaitFor waits until the condition holds. It is checked at once, again after each change of an object of the kind of
 // watched, and from time to time, since it may be about more than these objects; the reader is a cache that is as new
-// as the last change. The error of a wait that ends too early says how far each instance was.
+// as the last change. The error of a wait that ends too early shows the progress of each instance.
 func (r *Rig) WaitFor(ctx context.Context, what string, watched client.Object, condition func(context.Context,
 	client.Reader) (bool, error)) error {
 	informer, err := r.cache.GetInformer(ctx, watched)
@@ -91,7 +91,7 @@ func (r *Rig) WaitReady(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// WaitGone waits until there is no instance of the host any more.
+// WaitGone waits until the host no longer has an instance.
 func (r *Rig) WaitGone(ctx context.Context, name string) error {
 	return r.WaitForInstance(ctx, r.Host(name), "to be gone", func(instance *v1alpha1.WindowsInstance) bool {
 		return instance == nil
@@ -139,7 +139,7 @@ func (r *Rig) describe() string {
 	return b.String()
 }
 
-// Explain says in lines of text what stands between an instance and Ready.
+// Explain lists what stands between an instance and Ready.
 func Explain(instance *v1alpha1.WindowsInstance) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): %s\n", instance.Name, instance.Spec.Address, instance.Status.Summary)

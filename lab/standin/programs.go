@@ -21,7 +21,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/standin/node"
 )
 
-// Options are what the programs need of their surroundings. The zero value of a field means its default.
+// Options describe the surroundings of the programs. The zero value of a field means its default.
 type Options struct {
 	// Clock is for heartbeats, grace periods and retries. Default: the real one. Certificates follow the real one always.
 	Clock clock.WithTicker

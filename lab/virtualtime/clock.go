@@ -1,6 +1,6 @@
-// Package virtualtime is time that costs nothing. Its clock stands still while anybody works, however long that takes
-// on a busy machine, and leaps to its next timer when all are at rest. So it measures what is waited for, and not what
-// is computed: a wait of ten minutes is over at once, and a slow machine makes nothing longer.
+// Package virtualtime is time that costs nothing. Its clock stands still while anyone works, even on a busy machine,
+// and jumps to its next timer when all are at rest. So it measures waits and not computation: a wait of ten minutes is
+// over at once, and a slow machine makes nothing longer.
 package virtualtime
 
 import (

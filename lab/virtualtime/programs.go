@@ -9,8 +9,8 @@ import (
 )
 
 // Programs returns a function that reports whether this process, or any other of those with these IDs, works or is
-// about to: one that waits for a processor, or for a disk, works. What sleeps on the operating system's clock is at
-// rest, so let nobody do that whose waits are measured.
+// about to: one that waits for a processor, or for a disk, works. A process that sleeps on the operating system's clock
+// is at rest, so processes with measured waits must not do that.
 func Programs(others ...int) (busy func() bool) {
 	samples := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"},
 		{Name: "/sched/goroutines/runnable:goroutines"}}

@@ -17,7 +17,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// Base is what all hosts share: a chroot with Wine, a Windows installation to clone, and the programs that make hosts.
+// Base is shared by all hosts: a chroot with Wine, a Windows installation to clone, and the programs that make hosts.
 type Base struct {
 	// Dir is where everything lies; hosts are cloned to hosts/ below it.
 	Dir string

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Result is how a command ended.
+// Result is the outcome of a command.
 type Result struct {
 	Stdout, Stderr string
 	ExitCode       int
@@ -43,8 +43,8 @@ func (h *Host) Connect(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(connection, channels, requests), nil
 }
 
-// Exec runs one command line on a connection of its own, as `ssh host line` does: cmd.exe reads it. That the command
-// failed is no error, its exit code says so; an error means that it was not run to its end. The end of ctx ends the
+// Exec runs one command line on a connection of its own, as `ssh host line` does: cmd.exe reads it. A failing command
+// is no error, its exit code shows that; an error means that it did not run to its end. The end of ctx ends the
 // command.
 func (h *Host) Exec(ctx context.Context, line string) (Result, error) {
 	client, err := h.Connect(ctx)

@@ -66,7 +66,7 @@ func present(folder, name string) string {
 	return name
 }
 
-// Path is where a file of the host (C:\k\wicd.exe) lies on this machine.
+// Path returns the path on this machine of a file of the host (C:\k\wicd.exe).
 func (h *Host) Path(windows string) (string, error) {
 	return drivePath(filepath.Join(h.dir, wire.PrefixDir), windows)
 }

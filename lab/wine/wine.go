@@ -8,9 +8,9 @@
 // process, and that ends with the process that made the host: whatever is killed, nothing stays but a folder, which the
 // next Prepare removes.
 //
-// What Wine only pretends to do is replaced: PowerShell, netsh, dism and the like fail and are recorded; see
-// Host.Refused. What Wine lacks and a plan needs stands in as DLLs; see lab/wine/standin. docs/verified.md says what
-// none of this can show.
+// Programs that Wine only pretends to have are replaced: PowerShell, netsh, dism and the like fail and are recorded;
+// see Host.Refused. DLLs stand in for parts that Wine lacks and a plan needs; see lab/wine/standin. docs/verified.md
+// lists the limits of all this.
 package wine
 
 import (
@@ -30,7 +30,7 @@ import (
 // errUnavailable is wrapped by every answer of Available.
 var errUnavailable = errors.New("no Wine hosts on this machine")
 
-// Available is nil where Wine hosts can be made; else an error that says in one line why not.
+// Available returns nil if Wine hosts can be made, else an error that says in one line why not.
 func Available() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine"
 )
 
-// CloudOptions are what a cloud's hosts have in common.
+// CloudOptions apply to all hosts of a cloud.
 type CloudOptions struct {
 	// Addresses are those for hosts, of which there can be as many at once. Required.
 	Addresses []netip.Addr
@@ -25,9 +25,9 @@ type CloudOptions struct {
 	Logger *slog.Logger
 }
 
-// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. What a host
-// lets in is what its image and its user data say, as on each platform; but where an image has no SSH server, a Wine
-// host has one that refuses all keys.
+// Cloud is a platform's API that makes Wine hosts of Windows Machines. Machines with Linux are refused. A host admits
+// the keys of its image and its user data, as on each platform; but where an image has no SSH server, a Wine host has
+// one that refuses all keys.
 type Cloud struct {
 	kit     *Kit
 	rig     *rig.Rig

@@ -18,7 +18,7 @@ import (
 	"github.com/windows-machine-config/wmco/lab/wine/standin"
 )
 
-// Kit is what Wine hosts of a rig are made of.
+// Kit holds the parts for Wine hosts of a rig.
 type Kit struct {
 	// Base is what all hosts are clones of.
 	Base *wine.Base

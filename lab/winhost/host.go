@@ -1,6 +1,6 @@
 // Package winhost is a Windows Server's SSH and SFTP server in front of a simulated machine. To its clients it behaves
-// like OpenSSH for Windows: its default shells, paths, errors and limits. What a Windows host would refuse, it refuses.
-// Faults can be injected by name, and everything is written into the machine's journal.
+// like OpenSSH for Windows: its default shells, paths, errors and limits. It refuses whatever a Windows host would
+// refuse. Faults can be injected by name, and everything is written into the machine's journal.
 package winhost
 
 import (

@@ -132,7 +132,7 @@ func (n *Network) Unplug(address string) (plug func()) {
 	}
 }
 
-// RemoveAddress takes away an address on which nobody listens any more: it is unreachable again.
+// RemoveAddress removes an address without listeners: it is unreachable again.
 func (n *Network) RemoveAddress(address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

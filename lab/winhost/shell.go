@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Shell is what OpenSSH for Windows hands command lines to: the registry value DefaultShell.
+// Shell is the program to which OpenSSH for Windows passes command lines: the registry value DefaultShell.
 type Shell string
 
 // The shells.

@@ -39,8 +39,7 @@ const Patience = 3 * time.Minute
 // last lines of its own.
 const logVariable = "OPERATOR_LOG"
 
-// Main runs the tests of a package and then what takes away what they shared, and returns the exit code: the highest of
-// all.
+// Main runs the tests of a package and then the clean-up of shared things, and returns the highest exit code.
 func Main(m *testing.M, takeAway ...func() int) int {
 	if err := LogOperators(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -68,7 +67,7 @@ func LogOperators() error {
 	return nil
 }
 
-// Boot boots a lab, which ends with the test. A test that fails tells how far everything was.
+// Boot boots a lab, which ends with the test. A failing test reports the progress of everything.
 func Boot(t *testing.T, options rig.Options) *rig.Rig {
 	t.Helper()
 	kept := &lastLines{}
@@ -105,7 +104,7 @@ func Install(t *testing.T, r *rig.Rig) {
 	}
 }
 
-// Explain logs how far the instances are, and who is disturbed.
+// Explain logs the progress of the instances and the present disruptions.
 func Explain(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)

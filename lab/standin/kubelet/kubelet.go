@@ -27,14 +27,14 @@ type Runtime interface {
 	StopPod(ctx context.Context, pod Pod) error
 }
 
-// Pod is what the runtime needs to know of a pod.
+// Pod holds the runtime's facts about a pod.
 type Pod struct {
 	UID, Namespace, Name string
 	// HostNetwork pods have the node's address and none of their own.
 	HostNetwork bool
 }
 
-// Options are what the kubelet is run with. All fields but Dial and PodStopTime must be set.
+// Options configure the kubelet. All fields but Dial and PodStopTime must be set.
 type Options struct {
 	Process *node.Process
 	Clock   clock.WithTicker

@@ -1,7 +1,7 @@
-// Package standin builds what stands in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host
+// Package standin builds the replacements in a Wine prefix for parts of Windows that Wine lacks: libraries for the Host
 // Compute Network API, the DISM API, the firewall's COM classes, routes, symbolic links and access lists, and the
 // programs of a Windows node. The sources are C in the folder c; the head comment of each library's main file says what
-// it simulates and what it does not. What runs on them is shown on a stand-in and not proven.
+// it simulates and what it does not. Behavior on them counts as shown on a stand-in, not as proven.
 package standin
 
 import (

@@ -1,7 +1,7 @@
 //go:build windows
 
-// Command administrator does on a host what somebody with a mind of his own might: it changes services behind the
-// agent's back. Under any other name it is a service that idles, as the programs are that others have left on a host.
+// Command administrator changes a host as an independent administrator might: it changes services behind the agent's
+// back. Under any other name it is a service that idles, as the programs are that others have left on a host.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 // ServiceNetwork is the cluster's service network, the default of OpenShift.
 const ServiceNetwork = "172.30.0.0/16"
 
-// Config is what a control plane is started with.
+// Config configures a control plane.
 type Config struct {
 	// Dir holds all data; it must exist, and be the working directory of the process.
 	Dir string

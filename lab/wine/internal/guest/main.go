@@ -1,6 +1,6 @@
 //go:build windows
 
-// Command guest is what the tests of Wine hosts run on them.
+// Command guest is the program that tests of Wine hosts run on them.
 package main
 
 import (

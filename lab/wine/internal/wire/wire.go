@@ -1,4 +1,4 @@
-// Package wire is what the maker of a host, the host's first process and its SSH server say to each other: JSON lines.
+// Package wire is the language between the maker of a host, the host's first process and its SSH server: JSON lines.
 package wire
 
 import (
@@ -14,7 +14,7 @@ const (
 	EventsFD
 )
 
-// Config is what the first process sets up.
+// Config describes the host for the first process.
 type Config struct {
 	// Dir is the host's own folder: with the prefix in it, and room for mount points.
 	Dir string `json:"dir"`
