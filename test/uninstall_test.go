@@ -265,7 +265,7 @@ func (m memory) goOn(t *testing.T, r *rig.Rig, since map[string]time.Time) {
 	}
 }
 
-// areTheSame checks that no node was made anew and no service or host restarted.
+// areTheSame checks that no node was made again and no service or host restarted.
 func (m memory) areTheSame(t *testing.T, r *rig.Rig) {
 	t.Helper()
 	hosts := windowsHosts(t, r)

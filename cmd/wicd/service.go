@@ -14,10 +14,10 @@ import (
 	"github.com/windows-machine-config/wmco/internal/nodespec"
 )
 
-// crashFile takes what the Go runtime says when the service crashes, for a service has no standard error.
+// crashFile takes what the Go runtime says when the service crashes, because a service has no standard error.
 const crashFile = nodespec.LogRoot + `\` + nodespec.ServiceAgent + `\wicd-crash.log`
 
-// maxCrashFile is the size in bytes from which the file begins anew.
+// maxCrashFile is the size in bytes from which the file begins again.
 const maxCrashFile = 1 << 20
 
 // runService runs the agent as a Windows service until the service control manager stops it. It connects to the manager

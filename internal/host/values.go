@@ -66,7 +66,7 @@ type ServiceConfig struct {
 	// RestartDelays are the delays before the first, second, … restart after a crash; the last counts for all later ones.
 	// Empty: no restart.
 	RestartDelays []time.Duration `json:"restartDelays,omitempty"`
-	// ResetPeriod is the time without a crash after which the count starts anew.
+	// ResetPeriod is the time without a crash after which the count starts again.
 	ResetPeriod time.Duration `json:"resetPeriod,omitempty"`
 }
 

@@ -43,7 +43,7 @@ func hybridOverlay(in Inputs, p *programs) Service {
 	s.StartType = startAfterBoot
 	s.Needs = []Need{NeedCertificate}
 	s.RestartOn = clientFiles(name)
-	// It makes the HNS network anew when it starts.
+	// It makes the HNS network again when it starts.
 	s.DisturbsPods = true
 	return s
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/internal/payload"
 )
 
-// stuckLimit is how long one pass over one object may take before the operator counts as stuck, and is started anew.
+// stuckLimit is how long one pass over one object may take before the operator counts as stuck, and is started again.
 // All that a pass waits for has a limit of its own but the transfer of a payload, which goes on where it was: hours
 // mean a pass that waits for nothing.
 const stuckLimit = 6 * time.Hour
@@ -46,7 +46,7 @@ func (c Config) addProbes(mgr ctrl.Manager) error {
 }
 
 // checkPasses fails when a controller's pass has been going on for longer than stuckLimit. A metric that cannot be read
-// is no reason to start the operator anew: the others are there all the same.
+// is no reason to start the operator again: the others are there all the same.
 func checkPasses(gatherer prometheus.Gatherer) error {
 	families, _ := gatherer.Gather()
 	for _, family := range families {

@@ -229,7 +229,7 @@ func nextHostName(facts Facts) string {
 }
 
 // rebootReason says why the host must restart before services can be started. Whether a feature really needs it shows
-// only when it was enabled: the agent plans anew before it restarts the host.
+// only when it was enabled: the agent plans again before it restarts the host.
 func rebootReason(facts Facts, spec nodespec.NodeSpec) string {
 	for _, feature := range spec.Features {
 		if facts.Features[feature] != host.FeatureEnabled {

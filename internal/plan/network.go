@@ -54,7 +54,7 @@ func IsForNetwork(step Step, spec nodespec.NodeSpec) bool {
 }
 
 // markSubnet says of the steps that bring another pod subnet that pods feel them: those that run have addresses of the
-// former one, from where nobody reaches them any more, and must come anew.
+// former one, from where nobody reaches them any more, and must come again.
 func (m *maker) markSubnet() {
 	if before, now := m.facts.PodSubnet, m.spec.Network.PodSubnet; before == "" || now == "" || before == now {
 		return

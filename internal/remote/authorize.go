@@ -135,7 +135,7 @@ func addition(content []byte, key ssh.PublicKey) []byte {
 	return []byte(line)
 }
 
-// appendTo writes behind the end of a file that is there, without making it anew.
+// appendTo writes behind the end of a file that is there, without making it again.
 func appendTo(s *fileSession, name string, size int64, data []byte) error {
 	file, err := s.OpenFile(name, os.O_WRONLY)
 	if err != nil {

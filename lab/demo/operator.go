@@ -72,7 +72,7 @@ func (p *operatorProcess) failure() error {
 // leastLife is how long an operator must have lived to be started again: one that ends at once does so again.
 const leastLife = 5 * time.Second
 
-// restartOperator starts an operator that has ended anew, as its Deployment would: who kills it sees that nothing is
+// restartOperator starts an operator that has ended again, as its Deployment would: who kills it sees that nothing is
 // lost.
 func (d *demo) restartOperator() error {
 	ended := d.operator

@@ -14,7 +14,7 @@ import (
 	"github.com/windows-machine-config/wmco/api/v1alpha1"
 )
 
-// lookAgain is how often WaitFor asks anew while no watched object changes.
+// lookAgain is how often WaitFor asks again while no watched object changes.
 const lookAgain = 500 * time.Millisecond
 
 // WaitFor waits until the condition holds. It is checked at once, again after each change of an object of the kind of

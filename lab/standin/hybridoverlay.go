@@ -169,7 +169,7 @@ func (o *overlay) sync(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// ensure makes the network, anew when the subnet is another one.
+// ensure makes the network, again when the subnet is another one.
 func (o *overlay) ensure(ctx context.Context, wanted host.HNSNetwork) error {
 	networks, err := o.p.Host.Networks.Networks(ctx)
 	if err != nil {

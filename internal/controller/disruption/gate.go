@@ -44,7 +44,7 @@ type Gate interface {
 // one.
 const refusalLife = 5 * time.Second
 
-// conflictBackoff is how a decision is made anew whose write another has overtaken.
+// conflictBackoff is how a decision is made again whose write another has overtaken.
 var conflictBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6,
 	Jitter: 0.5, Cap: time.Second}
 

@@ -25,7 +25,7 @@ type memory struct {
 }
 
 // latest returns the newest policy that is known; nil when none is. It must not be changed. A policy that was made
-// anew, and whose status does not say yet what is being disturbed, is given what its predecessor said.
+// again, and whose status does not say yet what is being disturbed, is given what its predecessor said.
 func (m *memory) latest(ctx context.Context) (*v1alpha1.WindowsDisruptionPolicy, error) {
 	cached := &v1alpha1.WindowsDisruptionPolicy{}
 	err := m.client.Get(ctx, types.NamespacedName{Namespace: m.namespace, Name: v1alpha1.DisruptionPolicyName}, cached)

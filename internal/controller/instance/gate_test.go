@@ -65,7 +65,7 @@ func (g *trialGate) shut(reason string) {
 		After: time.Minute}
 }
 
-// To ask anew for a disturbance that has passed its deadline would begin another one, and tell so.
+// To ask again for a disturbance that has passed its deadline would begin another one, and tell so.
 func TestTheEndOfADisturbanceBeginsNone(t *testing.T) {
 	x := newTrial(t)
 	gate := openGate()

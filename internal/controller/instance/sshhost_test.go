@@ -84,7 +84,7 @@ func (h *sshHost) switchOff(off bool) {
 	h.off = off
 }
 
-// exchangeHostKey is what installing the host anew does.
+// exchangeHostKey is what installing the host again does.
 func (h *sshHost) exchangeHostKey() {
 	_, key := newPrivateKey(h.t)
 	h.mu.Lock()

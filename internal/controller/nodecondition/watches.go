@@ -57,7 +57,7 @@ func valueOf(node *corev1.Node) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// publish makes an event of a condition that became False, or says something else than before. Each is an event of its
+// publish makes an event of a condition that became False, or says something other than before. Each is an event of its
 // own, because it is related to another version of the Node. An agent in wrong hands gains nothing by that: a kubelet
 // may write events itself.
 func (r *Reconciler) publish(ctx context.Context, before, after *corev1.Node) {

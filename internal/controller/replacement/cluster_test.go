@@ -181,7 +181,7 @@ func (s *stage) create(o client.Object) {
 	s.t.Cleanup(func() { s.remove(o) })
 }
 
-// remove takes an object away for good. It may be gone, or be there anew.
+// remove takes an object away for good. It may be gone, or be there again.
 func (s *stage) remove(o client.Object) {
 	ctx := context.Background()
 	if err := s.admin.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {

@@ -148,7 +148,7 @@ func (m *Machine) Journal() *Journal { return m.journal }
 // While the machine is off its operations return ErrPoweredOff.
 func (m *Machine) Host() host.Host { return m.console.Host }
 
-// lookAgain is how often WaitFor asks anew of a machine that does not change.
+// lookAgain is how often WaitFor asks again of a machine that does not change.
 const lookAgain = 10 * time.Millisecond
 
 // WaitFor waits until the condition holds. It is checked again after each change of the machine and each entry of its
@@ -159,7 +159,7 @@ func (m *Machine) WaitFor(ctx context.Context, condition func(*Machine) bool) er
 	return m.wait(ctx, ticker.C, func() bool { return condition(m) })
 }
 
-// wait waits until the condition holds, which is asked anew after each change and each tick; no ticks where they are
+// wait waits until the condition holds, which is asked again after each change and each tick; no ticks where they are
 // nil.
 func (m *Machine) wait(ctx context.Context, ticks <-chan time.Time, condition func() bool) error {
 	for {

@@ -32,8 +32,8 @@ import (
 // network.
 type networks struct{}
 
-// listAttempts is how often a list is begun anew that something in it was deleted under, as pods' endpoints are all the
-// time.
+// listAttempts is how often a list is begun again that something in it was deleted under, as pods' endpoints are all
+// the time.
 const listAttempts = 5
 
 func (networks) Networks(ctx context.Context) ([]host.HNSNetwork, error) {
@@ -117,7 +117,7 @@ func listEndpoints() ([]hcn.HostComputeEndpoint, error) {
 	return list, nil
 }
 
-// steady begins a list anew when something in it was deleted under it.
+// steady begins a list again when something in it was deleted under it.
 func steady[T any](list func() ([]T, error)) (found []T, err error) {
 	for range listAttempts {
 		if found, err = list(); !hcn.IsNotFoundError(err) && !hcn.IsElementNotFoundError(err) {

@@ -29,7 +29,7 @@ func overConnection(ctx context.Context, connection net.Conn) (client *http.Clie
 		Protocols:   &protocols,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return connection, nil },
 	}
-	// A client of the transport's pool may dial anew for the second call, before the pool has the connection back.
+	// A client of the transport's pool may dial again for the second call, before the pool has the connection back.
 	only, err := transport.NewClientConn(ctx, "http", "container-runtime:80")
 	if err != nil {
 		return nil, nil, err

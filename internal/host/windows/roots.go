@@ -22,7 +22,7 @@ import (
 // policies (.GroupPolicy) and Active Directory (.Enterprise) bring. The collection (CERT_STORE_PROV_SYSTEM) says what
 // is trusted. Changes are made in the machine's own only, which CERT_STORE_PROV_SYSTEM_REGISTRY opens: the others are
 // not ours, and bring back what is deleted there. Programs that verify certificates with Windows, as Go's do, look at
-// the store anew after each change.
+// the store again after each change.
 type roots struct{}
 
 const (

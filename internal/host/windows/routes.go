@@ -16,7 +16,7 @@ import (
 
 // routes is host.Routes on the IP Helper API: GetIpForwardTable2 for the routes in force and GetAdaptersAddresses for
 // the metrics of the adapters; CreateIpForwardEntry2 and DeleteIpForwardEntry2, which golang.org/x/sys/windows lacks,
-// change the routes in force and leave alone those that are made anew at each boot.
+// change the routes in force and leave alone those that are made again at each boot.
 type routes struct{}
 
 func (routes) ViaDefault(ctx context.Context) ([]string, error) {

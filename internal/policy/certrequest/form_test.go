@@ -177,7 +177,7 @@ type spoiledForm struct {
 	check   string
 }
 
-// spoiledForms are requests of which some reader would see more, less or something else than others.
+// spoiledForms are requests of which some reader would see more, less or something other than others.
 func spoiledForms(t testing.TB) map[string]spoiledForm {
 	t.Helper()
 	wide := func(ascii string) string {

@@ -30,7 +30,7 @@ func (l Link) connect(ctx context.Context, s *scope.Scope, target remote.Target)
 	return l.openWithPrevious(ctx, s, target, err)
 }
 
-// openWithPrevious logs in with the previous key, authorizes the present one, and connects anew with that. Without a
+// openWithPrevious logs in with the previous key, authorizes the present one, and connects again with that. Without a
 // previous key, or if the host refuses it too, the refusal of the present one stands.
 func (l Link) openWithPrevious(ctx context.Context, s *scope.Scope, target remote.Target,
 	refused error) (*remote.Connection, error) {
